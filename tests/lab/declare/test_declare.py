@@ -210,7 +210,11 @@ def test_sentences():
     assert Against(("mask_ns",), most=1).sentences(results()) == []
     assert Ranking(("mask_ns", "passes:share")).sentences(results()) == [
         "Lowest mask time: ours with 250 ns, then theirs with 250 ns (medians over the 2 cases that all completed).",
-        "Highest passes: theirs with 100%, then ours with 50.0% (medians over the 2 cases that all completed).",
+        "Highest passes: theirs with 100%, then ours with 50.0% (means over the 2 cases that all completed).",
+    ]
+    assert Ranking(("passes:share",), each="case").sentences(results()) == [
+        "a, highest passes: ours with 100%, then theirs with 100% (one case).",
+        "b, highest passes: theirs with 100%, then ours with 0% (one case).",
     ]
     assert Tally("rows").sentences(results()) == ["4 of 5 rows succeeded; the others: 1 timeout."]
     assert Tally("rows").sentences(results(ROWS.iloc[:4])) == ["All 4 rows succeeded."]

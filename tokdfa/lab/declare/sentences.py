@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.columns import between, short_factor
-from tokdfa.lab.declare.stats import Quotient, Value, is_known, key_parts, paired, per_case, value_of
+from tokdfa.lab.declare.stats import Quotient, Stat, Value, is_known, key_parts, paired, per_case, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -126,18 +126,27 @@ class Against:
 
 @dataclass(frozen=True)
 class Ranking:
-    """For each of `values` who is best, and who comes next, by medians over the cases that all contenders completed."""
+    """For each of `values` who is best, and who comes next, over the cases that all contenders completed: by medians,
+    or by means for shares and means, as the median of a yes or no says little. `each`: a column of which each value has
+    a ranking of its own.
+    """
 
     values: Sequence[Value]
     over: Sequence[str] = ()
+    each: str = ""
 
     def sentences(self, results: Results) -> list[str]:
         """The sentences of a run's results."""
-        import pandas as pd
 
         rows = results.rows()
         if results.engine not in rows:
             return []
+        groups = rows.groupby(self.each, sort=False) if self.each else [("", rows)]
+        return [said for name, group in groups for said in self._ranked(group, str(name), results)]
+
+    def _ranked(self, rows: pd.DataFrame, name: str, results: Results) -> list[str]:
+        import pandas as pd
+
         said = []
         for stat in map(value_of, self.values):
             column = stat.described(results.columns)
@@ -149,11 +158,13 @@ class Ranking:
             cases = pd.DataFrame(known).dropna()
             if len(known) < 2 or cases.empty:
                 continue
-            ranked = cases.median().sort_values(ascending=column.better != "higher", kind="stable")
-            first, *others = (f"{name} with {column.format(value)}" for name, value in ranked.head(3).items())
+            middle = "mean" if isinstance(stat, Stat) and stat.how in ("share", "mean") else "median"
+            ranked = cases.agg(middle).sort_values(ascending=column.better != "higher", kind="stable")
+            first, *others = (f"{engine} with {column.format(value)}" for engine, value in ranked.head(3).items())
             end = "Highest" if column.better == "higher" else "Lowest"
-            over = f"medians over the {len(cases):,} cases that all completed" if len(cases) > 1 else "one case"
-            said.append(f"{end} {column.head}: {first}, then {' and '.join(others)} ({over}).")
+            over = f"{middle}s over the {len(cases):,} cases that all completed" if len(cases) > 1 else "one case"
+            of = f"{name}, {end.lower()}" if name else end
+            said.append(f"{of} {column.head}: {first}, then {' and '.join(others)} ({over}).")
         return said
 
 

@@ -28,7 +28,7 @@ from tokdfa.constraint import JsonSchema
 from tokdfa.decoding.loop import generate
 from tokdfa.decoding.sampling import Sampler
 from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Bars, Column, Listing, Pivot, Quotient, Say, Stat, Summary
+from tokdfa.lab.declare import Bars, Column, Listing, Pivot, Quotient, Ranking, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.engines import Engine, EngineSet, check_engines
@@ -259,6 +259,8 @@ KIND = model_kind(
         ),
     ),
     sentences=(
+        Ranking((Stat("valid", "share", "share of valid answers"),), each="decoding"),
+        Ranking((Stat("tokens", "mean", "tokens an answer"),)),
         Say(
             "{model}, {decoding}, {engine}: {ended} of the answers end within the limit, and {valid} are valid, with "
             "{tokens} tokens an answer.",
