@@ -23,6 +23,7 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 - `string_set`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`, `uri_formats`,
   `regex_format`: those of strings; `blanks`: those without runaway blanks;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
+- `unique_items`: where a matcher has to remember items that must differ;
 - `lazy_frames`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the program.
 - `lexemes`, `program_grammar`: the program as a grammar over lexemes, for `earley_trie`; `expand`: schemas in grammars.
 

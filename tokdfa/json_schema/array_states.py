@@ -5,8 +5,8 @@ must differ, which values there were. An item is counted if its value is in the 
 bound, an item that is not counted reads a value that is not in it, and otherwise any value.
 
 Items that must differ are followed if their values are few (constants, strings and numbers of an enum, and integers
-between bounds), or if there is at most one. Otherwise the set of values that were is not finite, and the keyword is
-refused.
+between bounds), or if there is at most one. Otherwise the set of values that were is no finite state: if items are
+scalars a matcher may remember it (`is_remembered`, `tokdfa.json_schema.unique_items`), or the keyword is refused.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from tokdfa.json_schema.ends import Ends, TooManyStates
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.json_schema.clauses import ArrayClause
+    from tokdfa.json_schema.clauses import ArrayClause, Shape
     from tokdfa.json_schema.number_set import Number, NumberSet
     from tokdfa.json_schema.oracle import Oracle
 
 #: States looked at to see whether one comes to an end, at most; values of items that must differ, at most.
 MAX_STATES, MAX_VALUES = 100_000, 64
 
+
+#: Items of an array that a matcher remembers; such arrays have no more.
+MAX_REMEMBERED = 1_000
 
 #: Work (`tokdfa.core.budget`) of a move, in nanoseconds.
 MOVE_WORK = 2_000
@@ -63,8 +66,29 @@ class ArrayStates:
         self.start = Items(0, (0,) * len(clause.counts), 0)
         self.values: list[State] = []
         self._ends = Ends(self.can_close, lambda state: (move.following for move in self._all_moves(state)), MAX_STATES)
+        #: Whether items must differ, and are remembered by whoever matches the text.
+        self.is_remembered = False
         if clause.unique and not self._at_most_one():
-            self.values = self._item_values()
+            try:
+                self.values = self._item_values()
+            except SchemaUnsupported:
+                if not oracle.remembers:
+                    raise
+                self._remember()
+
+    def _remember(self) -> None:
+        """Leave what items have been to the matcher: scalars, of which there are enough. Raises SchemaUnsupported."""
+        clause, shape = self.clause, self.oracle.shape_of(self.clause.rest)
+        if shape.arrays or shape.objects:
+            self._refuse("items that must differ are compared if they are scalars, not arrays or objects")
+        if clause.prefix or clause.counts:
+            self._refuse("items that must differ are not compared beside prefixItems or contains")
+        if clause.least > MAX_REMEMBERED:
+            self._refuse(f"at most {MAX_REMEMBERED} items that must differ are remembered")
+        self.value_count = count_values(self.oracle, shape, max(clause.least, 1))
+        if self.value_count is None:
+            self._refuse("it is not known how many values items that must differ can have")
+        self.is_remembered = True
 
     def _at_most_one(self) -> bool:
         most = self.clause.most
@@ -159,6 +183,10 @@ class ArrayStates:
 
     def is_inhabited(self) -> bool:
         """Whether the array can come to an end at all."""
+        if self.is_remembered and self.clause.most is None:
+            return (self.value_count or 0) >= self.clause.least
+        if self.is_remembered:
+            return min(self.value_count or 0, self.clause.most or 0) >= self.clause.least
         return self.alive(self.start)
 
     def alive(self, state: Items) -> bool:
@@ -168,3 +196,35 @@ class ArrayStates:
         except TooManyStates:
             place = self.oracle.schemas.document.root.pointer
             raise SchemaUnsupported("too many ways to count items", place, "minItems") from None
+
+
+def count_values(oracle: Oracle, shape: Shape, most: int) -> int | None:
+    """How many scalars a shape has, `most` for that many or more; None if that is not known."""
+    found: float = shape.constants.bit_count()
+    texts: set[str] = set()
+    for strings in shape.strings:
+        listed = strings.listed(most)
+        if listed is None:
+            return most
+        texts |= listed
+    counts = [_count_numbers(numbers) for numbers in shape.numbers if not numbers.is_empty()]
+    if any(count is None for count in counts):
+        return None
+    singles = {numbers.low for numbers in shape.numbers if numbers.is_single and not numbers.is_empty()}
+    ranges = [count for count in counts if count is not None and count > 1]
+    found += len(texts) + max(len(singles), *ranges, 0)
+    if found < most and len(ranges) + bool(singles) > 1:
+        return None  # they may overlap
+    return int(min(found, most))
+
+
+def _count_numbers(numbers: NumberSet) -> float | None:
+    normal = numbers.normal
+    assert normal is not None
+    if normal.is_single:
+        return 1
+    if normal.low is None or normal.high is None or not normal.multiples:
+        return math.inf
+    if normal.not_multiples:
+        return None
+    return int((normal.high - normal.low) / normal.multiples[0]) + 1

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.choices import Choices
 from tokdfa.json_schema.clauses import EVERYTHING, LOOKUP_WORK, intersect_states
 from tokdfa.json_schema.complement import negations
 from tokdfa.json_schema.document import DRAFT_7, DRAFT_2020, NESTED, Dropped, Node, escape_key
@@ -81,11 +82,72 @@ def find_repeatable(shape_builder: ShapeBuilder, root: State, lenient: bool) -> 
     return list(found.values())
 
 
+class Parts:
+    """The members and items that values of a shape can have."""
+
+    def __init__(self, shape_builder: ShapeBuilder) -> None:
+        self.shape_builder = shape_builder
+
+    def plans(self, shape: Shape) -> Iterator[tuple[ObjectClause, ObjectPlan]]:
+        """The clauses of objects that some object meets, and their plans."""
+        for clause in shape.objects:
+            if self.shape_builder.inhabited.object(clause):
+                plan = plan_object(self.shape_builder.oracle, clause)
+                assert plan is not None
+                yield clause, plan
+
+    def of(self, shape: Shape) -> Iterator[Part]:
+        """All of a shape."""
+        for clause, plan in self.plans(shape):
+            yield from self.members(clause, plan)
+        for array in shape.arrays:
+            if self.shape_builder.inhabited.array(array):
+                yield from self.items(array)
+
+    def members(self, clause: ObjectClause, plan: ObjectPlan) -> Iterator[Part]:
+        """The members of objects of a clause."""
+        has_room = plan.room is None or plan.room > 0
+        choices = Choices(self.shape_builder.oracle, clause, plan, any_order=False) if clause.choices else None
+
+        def guesses(member: int, value: State) -> list[State]:
+            found = [(value, ())] if choices is None else choices.claims(member, choices.start, value)
+            return [state for state, _ in found]
+
+        for k, (name, state, required) in enumerate(zip(plan.names, plan.states, plan.required, strict=True)):
+            for guess in guesses(k, state) if required or has_room else ():
+                yield from self._claims(clause, guess, plan.demands[k], name)
+        for k, kind in enumerate(plan.kinds if has_room else ()):
+            for guess in guesses(~k, kind.value):
+                yield from self._claims(clause, guess, kind.demands, None)
+
+    def _claims(self, clause: ObjectClause, state: State, demands: tuple[int, ...], name: str | None) -> Iterator[Part]:
+        """A member that meets none of the demands that it can meet, or some of them."""
+        for size in range(len(demands) + 1):
+            for claimed in combinations(demands, size):
+                value = state
+                for k in claimed:
+                    value = intersect_states(value, clause.demands[k].value)
+                if self.shape_builder.inhabited.state(value):
+                    yield Part(value, name)
+
+    def items(self, clause: ArrayClause) -> Iterator[Part]:
+        """The items, each as those that are counted and those that are not."""
+        for k in range(len(clause.prefix) + 1):
+            if (clause.most is not None and k >= clause.most) or not self.shape_builder.inhabited.state(clause.at(k)):
+                return
+            for chosen in product(*(_ways_to_count(count, k) for count in clause.counts)):
+                value = clause.at(k)
+                for each in chosen:
+                    value = intersect_states(value, each)
+                if self.shape_builder.inhabited.state(value):
+                    yield Part(value, item=k)
+
+
 class _Search:
     """One run of `find_repeatable`, from the root outwards."""
 
     def __init__(self, shape_builder: ShapeBuilder) -> None:
-        self.shape_builder = shape_builder
+        self.shape_builder, self.parts = shape_builder, Parts(shape_builder)
 
     def places(self, root: State) -> Iterator[Place]:
         """The places; some may come more than once."""
@@ -98,59 +160,14 @@ class _Search:
             spend(PLACE_WORK)
             if self._has_open_object(shape):
                 yield self._place_of_names(state, place)
-            for part in self._parts(shape):
+            for part in self.parts.of(shape):
                 spend(LOOKUP_WORK)
                 if part.value not in met:
                     met.add(part.value)
                     waiting.append((part.value, self._place_of(part, state, place)))
 
-    def _plans(self, shape: Shape) -> Iterator[tuple[ObjectClause, ObjectPlan]]:
-        for clause in shape.objects:
-            if self.shape_builder.inhabited.object(clause):
-                plan = plan_object(self.shape_builder.oracle, clause)
-                assert plan is not None
-                yield clause, plan
-
     def _has_open_object(self, shape: Shape) -> bool:
-        return any(plan.may_repeat for _, plan in self._plans(shape))
-
-    def _parts(self, shape: Shape) -> Iterator[Part]:
-        """The members and items that values of a shape can have."""
-        for clause, plan in self._plans(shape):
-            yield from self._members(clause, plan)
-        for array in shape.arrays:
-            if self.shape_builder.inhabited.array(array):
-                yield from self._items(array)
-
-    def _members(self, clause: ObjectClause, plan: ObjectPlan) -> Iterator[Part]:
-        has_room = plan.room is None or plan.room > 0
-        for name, state, required, demands in zip(plan.names, plan.states, plan.required, plan.demands, strict=True):
-            if required or has_room:
-                yield from self._claims(clause, state, demands, name)
-        for kind in plan.kinds if has_room else ():
-            yield from self._claims(clause, kind.value, kind.demands, None)
-
-    def _claims(self, clause: ObjectClause, state: State, demands: tuple[int, ...], name: str | None) -> Iterator[Part]:
-        """A member that meets none of the demands that it can meet, or some of them."""
-        for size in range(len(demands) + 1):
-            for claimed in combinations(demands, size):
-                value = state
-                for k in claimed:
-                    value = intersect_states(value, clause.demands[k].value)
-                if self.shape_builder.inhabited.state(value):
-                    yield Part(value, name)
-
-    def _items(self, clause: ArrayClause) -> Iterator[Part]:
-        """The items, each as those that are counted and those that are not."""
-        for k in range(len(clause.prefix) + 1):
-            if (clause.most is not None and k >= clause.most) or not self.shape_builder.inhabited.state(clause.at(k)):
-                return
-            for chosen in product(*(_ways_to_count(count, k) for count in clause.counts)):
-                value = clause.at(k)
-                for each in chosen:
-                    value = intersect_states(value, each)
-                if self.shape_builder.inhabited.state(value):
-                    yield Part(value, item=k)
+        return any(plan.may_repeat for _, plan in self.parts.plans(shape))
 
     # Places, for messages.
 
@@ -184,7 +201,7 @@ class _Search:
             return place
         keywords = ARRAY_KEYWORDS if part.item is not None else MEMBER_KEYWORDS
         node = self._owner(
-            nodes[0][0], keywords, lambda shape: any(one.value == part.value for one in self._parts(shape))
+            nodes[0][0], keywords, lambda shape: any(one.value == part.value for one in self.parts.of(shape))
         )
         schema = node.schema if isinstance(node.schema, dict) else {}
         if part.item is not None:

@@ -43,11 +43,16 @@ class Emptiness:
     """
 
     def __init__(
-        self, schemas: SchemaStates, shape_of: Callable[[State], Shape], making: Making, distinct: bool
+        self,
+        schemas: SchemaStates,
+        shape_of: Callable[[State], Shape],
+        making: Making,
+        distinct: bool,
+        remembers: bool = False,
     ) -> None:
         self._making = making
         #: For those who ask about clauses, as this does.
-        self.oracle = Oracle(schemas, shape_of, self.state, distinct)
+        self.oracle = Oracle(schemas, shape_of, self.state, distinct, remembers)
         self._known: dict[State, bool] = {frozenset(): True, frozenset([NEVER]): False}
         self._asked: dict[State, int] = {}
         self._lowest = 1 << 30

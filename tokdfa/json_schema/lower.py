@@ -27,9 +27,11 @@ from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.lower_value import ValueWriter
 from tokdfa.json_schema.shape_builder import ShapeBuilder
+from tokdfa.json_schema.unique_items import find_places
 from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
+    from tokdfa.json_schema.unique_items import Place
     from tokdfa.program.program import Program
 
 #: Work and memory (`tokdfa.core.budget`) of writing a frame beside its members.
@@ -41,7 +43,16 @@ MAX_DROPPED = 1_000
 
 
 def lower_schema(constraint: JsonSchema) -> tuple[Program, tuple[Dropped, ...]]:
-    """The form of a schema, and the keywords that it does not enforce (none unless `lenient`).
+    """`lower_and_remember` for whoever remembers nothing."""
+    program, dropped, _ = lower_and_remember(constraint, remembers=False)
+    return program, dropped
+
+
+def lower_and_remember(
+    constraint: JsonSchema, remembers: bool = True
+) -> tuple[Program, tuple[Dropped, ...], list[Place] | None]:
+    """The form of a schema, the keywords that it does not enforce (none unless `lenient`), and where a matcher has to
+    remember items that must differ; such arrays are refused unless it `remembers`.
 
     Raises SchemaError for a broken schema, SchemaUnsupported for what cannot be enforced exactly, and
     EmptyLanguageError if no value is valid.
@@ -52,8 +63,9 @@ def lower_schema(constraint: JsonSchema) -> tuple[Program, tuple[Dropped, ...]]:
         left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
             prelude = _prelude(tuple(constraint.spelling.items()))
-            lowering = SchemaLowering(constraint, document, left_out, prelude)
-            return lowering.lower(), (*dropped, *lowering.repeatable)
+            lowering = SchemaLowering(constraint, document, left_out, prelude, remembers)
+            program = lowering.lower()
+            return program, (*dropped, *lowering.repeatable), lowering.places
         except RecursionError:
             raise SchemaUnsupported("the schema is nested too deep", "", "properties") from None
         except SchemaUnsupported as error:
@@ -82,9 +94,12 @@ class SchemaLowering:
         document: Document,
         dropped: frozenset[tuple[str, str]],
         prelude: ValueWriter | None,
+        remembers: bool = False,
     ) -> None:
         self.constraint = constraint
-        self.shape_builder = ShapeBuilder(document, dropped, constraint.duplicates == "refused")
+        self.shape_builder = ShapeBuilder(document, dropped, constraint.duplicates == "refused", remembers)
+        #: Where items must be remembered.
+        self.places: list[Place] | None = None
         self.writer = ValueWriter(constraint, self.shape_builder.oracle, self._frame, prelude)
         self._objects = ObjectLowering(self.writer, constraint.order == "any")
         #: Where names may be repeated although none should be, if `lenient`.
@@ -104,6 +119,8 @@ class SchemaLowering:
             from tokdfa.json_schema.distinct import find_repeatable
 
             self.repeatable = find_repeatable(shape_builder, root, self.constraint.lenient)
+        if shape_builder.oracle.remembers and '"uniqueItems"' in document.text:
+            self.places = find_places(shape_builder, root, self.constraint)
         uncertain: list[State] = []
         if len(document.text) > LARGE:
             writer.may_wait, uncertain = survey_states(shape_builder.oracle, root)

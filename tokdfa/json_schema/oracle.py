@@ -26,7 +26,7 @@ MATCH_WORK = 10_000
 
 class Oracle:
     """`shape_of`: the shape of a state; `has_value`: whether some value is in it; both raise SchemaError and
-    SchemaUnsupported. `distinct`: no object has two equal names.
+    SchemaUnsupported. `distinct`: no object has two equal names. `remembers`: matchers remember items that must differ.
     """
 
     def __init__(
@@ -35,7 +35,9 @@ class Oracle:
         shape_of: Callable[[State], Shape],
         has_value: Callable[[State], bool],
         distinct: bool,
+        remembers: bool = False,
     ) -> None:
+        self.remembers = remembers
         self.schemas, self.shape_of, self.has_value, self.distinct = schemas, shape_of, has_value, distinct
         #: What is seen of states without making their shapes.
         self.listed = Listed(schemas)

@@ -62,14 +62,19 @@ class ShapeBuilder:
     """Makes the shapes of a document's literals and states, each once.
 
     `dropped`: (pointer, keyword) of keywords that are left out (`lenient`). `distinct`: no object has two equal names.
+    `remembers`: items that must differ may be left to the matcher (`tokdfa.json_schema.unique_items`).
     """
 
     def __init__(
-        self, document: Document, dropped: frozenset[tuple[str, str]] = frozenset(), distinct: bool = False
+        self,
+        document: Document,
+        dropped: frozenset[tuple[str, str]] = frozenset(),
+        distinct: bool = False,
+        remembers: bool = False,
     ) -> None:
         self.schemas = SchemaStates(document, dropped)
         self._making = Making(self.schemas)
-        self.inhabited = Emptiness(self.schemas, self.shape, self._making, distinct)
+        self.inhabited = Emptiness(self.schemas, self.shape, self._making, distinct, remembers)
         self.oracle = self.inhabited.oracle
         self._states = self.schemas.shapes
         self._shapes: dict[int, Shape] = {}

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
     from tokdfa.constraint import Constraint, JsonSchema
     from tokdfa.json_schema.document import Dropped
+    from tokdfa.json_schema.unique_items import Place
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -106,15 +107,16 @@ class PushdownTrie(WithProper):
         from tokdfa.program.lower import lower_grammar, lower_regular
 
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
+        places: list[Place] | None = None
         pool = pool_of(self.vocab, self.settings["disk"]) if self.settings["shared"] else Pool(self.vocab)
         if isinstance(constraint, JsonSchema):
-            from tokdfa.json_schema.lower import lower_schema
+            from tokdfa.json_schema.lower import lower_and_remember
 
             if self.settings["shared"] and self.settings["shared_automata"]:
                 with phases.measure("vocabulary"):
                     self._prepare(pool, constraint)
             with phases.measure("lower"):
-                program, dropped = lower_schema(constraint)
+                program, dropped, places = lower_and_remember(constraint, not self.settings["proper"])
         elif isinstance(constraint, Grammar):
             from tokdfa.grammar.lark_reader import read_grammar
             from tokdfa.json_schema.expand import SchemaPrograms
@@ -136,7 +138,11 @@ class PushdownTrie(WithProper):
                 program = lower_regular(constraint)
         compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool)
         compiled.dropped = dropped
-        return compiled
+        if places is None:
+            return compiled
+        from tokdfa.backends.unique_items import UniqueItems
+
+        return UniqueItems(compiled, places)
 
     def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
         from tokdfa.program.program_file import read_program

@@ -1,0 +1,373 @@
+"""Arrays whose items must differ, over any strategy: its masks, less what would repeat an item.
+
+Where such arrays are a schema says by paths (`tokdfa.json_schema.unique_items`). A `Scanner` reads the text beside the
+strategy's matcher: which containers are open, and of an array of this kind the values that were. Its state is a tuple,
+so a fork shares it and a rollback restores it; it stands beside the strategy's state, whose masks are shared and know
+nothing of it.
+
+Within an item two automata run: that of its texts, and that of the texts of the values that were, in all spellings. As
+long as both are alive, a byte is refused if everything that can follow spells a value that was; an item ends only where
+it is none of these; a comma comes only while there is another value. So there are no dead ends.
+
+Masks. A token is refused if some byte of it is. Tokens are walked along the trie as long as a byte could be refused;
+what is beyond, in the midst of text that no former item begins with, can only be refused if a token ends an item and
+has another one behind a comma, so just these tokens are read as a whole.
+
+Cost: about 1 us a byte of text; a mask within such an array 0.1 to 2 ms more; automata of the former values, made anew
+for each item. Memory: the values of open arrays, at most `MAX_REMEMBERED` each.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.base import CompiledConstraint, Matcher
+from tokdfa.core.budget import spend
+from tokdfa.core.locks import new_lock
+from tokdfa.errors import TokenRefused
+from tokdfa.json_schema.number_dfa import numbers_dfa
+from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.vocabulary.trie import TOKEN_SHIFT
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    import numpy.typing as npt
+
+    from tokdfa.json_schema.unique_items import Items, Place
+    from tokdfa.mask import Mask
+    from tokdfa.program.program import Escapes
+    from tokdfa.regex.lazy_dfa import LazyDfa
+
+#: Work (`tokdfa.core.budget`) of a byte.
+BYTE_WORK = 2_000
+BLANKS = b" \t\n\r"
+#: What is open, outermost first; each a tuple that begins with one of these: a value is expected at a place; a string,
+#: or another scalar, of which nothing is to be remembered; an object; an array; an item that is compared. Where no
+#: strategy lets a text go on, nothing is open.
+VALUE, STRING, SCALAR, OBJECT, ARRAY, ITEM = range(6)
+State = tuple[tuple[Any, ...], ...]
+#: Values that were: (whether it is a text, number or constant, the value).
+Seen = frozenset[tuple[str, Any]]
+START: State = ((VALUE, 1),)
+
+
+def _step(automaton: Dfa | LazyDfa, state: int, byte: int) -> int:
+    if isinstance(automaton, Dfa):
+        return int(automaton.transitions[state, automaton.byte_class[byte]])
+    return automaton.step(state, byte)
+
+
+def _begin(automaton: Dfa | LazyDfa) -> int:
+    return automaton.start if isinstance(automaton, Dfa) else 0
+
+
+@lru_cache(256)
+def _former(kind: str, seen: Seen, escapes: Escapes) -> Dfa | LazyDfa | None:
+    """The automaton of the texts of the values of a kind that were; None if there are none."""
+    values = [value for other, value in seen if other == kind]
+    if not values:
+        return None
+    if kind == '"':
+        return string_automaton(StringSet(values=frozenset(values)), escapes)
+    if kind == "0":
+        return numbers_dfa([NumberSet(low=value, high=value) for value in values], -1)
+    return _constants(tuple(sorted(values)))
+
+
+@lru_cache(64)
+def _constants(words: tuple[bytes, ...]) -> Dfa:
+    from tokdfa.constraint import Choice
+    from tokdfa.regex.compile import compile_dfa
+
+    return compile_dfa(Choice([word.decode() for word in words]))
+
+
+def _kind_of(byte: int) -> str:
+    return '"' if byte == 0x22 else "0" if byte in b"-0123456789" else "a"
+
+
+class Scanner:
+    """Reads texts of one schema. Thread-safe."""
+
+    def __init__(self, places: list[Place]) -> None:
+        self.places = places
+        self._lock = new_lock()
+
+    def step(self, state: State, byte: int) -> State | None:
+        """The state after a byte; None if it repeats an item, or leads nowhere but to a repetition."""
+        spend(BYTE_WORK)
+        *outer, top = state
+        here = tuple(outer)
+        kind = top[0]
+        if kind == STRING:
+            return self._in_string(here, top, byte)
+        if kind == ITEM:
+            return self._in_item(here, top, byte)
+        if kind == SCALAR:
+            return state if byte not in b",]} \t\n\r" else self.step(here, byte) if here else here
+        if byte in BLANKS:
+            return state
+        if kind == VALUE:
+            return self._begin_value(here, top[1], byte)
+        if kind == OBJECT:
+            return self._in_object(here, top, byte)
+        return self._in_array(here, top, byte)
+
+    def run(self, state: State, text: bytes) -> State | None:
+        """The state after a text."""
+        for byte in text:
+            following = self.step(state, byte) if state else state
+            if following is None:
+                return None
+            state = following
+        return state
+
+    def _begin_value(self, here: State, place: int, byte: int) -> State | None:
+        if byte == 0x22:
+            return (*here, (STRING, False, b""))
+        if byte == 0x7B:
+            return (*here, (OBJECT, place, None))
+        if byte == 0x5B:
+            return (*here, (ARRAY, place, 0, True, frozenset()))
+        return (*here, (SCALAR,))
+
+    def _in_string(self, here: State, top: tuple[Any, ...], byte: int) -> State:
+        """`top`: whether the byte before was a backslash, and the text so far if it is a name, else b""."""
+        _, escaped, text = top
+        if byte == 0x22 and not escaped:
+            if here and here[-1][0] == OBJECT and here[-1][2] == b"":  # it was a name
+                name = json.loads(text + b'"')
+                return (*here[:-1], (OBJECT, here[-1][1], name))
+            return here
+        return (*here, (STRING, byte == 0x5C and not escaped, text and text + bytes([byte])))
+
+    def _in_object(self, here: State, top: tuple[Any, ...], byte: int) -> State:
+        """`top`: the place, and the name of the member; None before it, b"" within."""
+        _, number, name = top
+        if byte == 0x7D:
+            return here
+        if byte == 0x22:
+            return (*here, (OBJECT, number, b""), (STRING, False, b'"'))
+        if byte == 0x3A:
+            place = self.places[number]
+            return (*here, (OBJECT, number, None), (VALUE, place.members.get(name, place.others)))
+        return (*here, (OBJECT, number, None))
+
+    def _in_array(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
+        """`top`: the place, items so far, whether the next one may begin, and the values that were."""
+        _, number, count, is_next, seen = top
+        place = self.places[number]
+        if byte == 0x5D:
+            return here
+        if byte == 0x2C:
+            if place.unique is not None and not self._has_another(place.unique, seen):
+                return None
+            return (*here, (ARRAY, number, count, True, seen))
+        if not is_next:
+            return ()  # no strategy allows it
+        array = (ARRAY, number, count + 1, False, seen)
+        if place.unique is None:
+            return self._begin_value(
+                (*here, array), place.first[count] if count < len(place.first) else place.rest, byte
+            )
+        item = self._advance_item((ITEM, _kind_of(byte), None, b""), place.unique, seen, byte)
+        return None if item is None else (*here, array, item)
+
+    def _in_item(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
+        _, kind, states, text = top
+        _, number, count, _, seen = here[-1]
+        items = self.places[number].unique
+        assert items is not None
+        if kind != '"' and byte in b",] \t\n\r":
+            if not states[2]:
+                return ()
+            value = (kind, json.loads(text, parse_float=Decimal) if kind == "0" else text)
+            if value in seen:
+                return None
+            return self.step((*here[:-1], (ARRAY, number, count, False, seen | {value})), byte)
+        item = self._advance_item(top, items, seen, byte)
+        if item is None:
+            return None
+        if kind == '"' and item[2][2]:  # the closing quote
+            value = (kind, json.loads(item[3]))
+            return (*here[:-1], (ARRAY, number, count, False, seen | {value}))
+        return (*here, item)
+
+    def _advance_item(self, item: tuple[Any, ...], items: Items, seen: Seen, byte: int) -> tuple[Any, ...] | None:
+        """An item after a byte. Its third part: states of its automata, that of the former values (-1: dead), and
+        whether its text may end.
+        """
+        _, kind, states, text = item
+        with self._lock:
+            pair = self._move(kind, self._first(kind, items, seen) if states is None else states, items, seen, byte)
+            if pair is None or (pair[1] >= 0 and not self._differs(kind, pair, items, seen)):
+                return None
+        return (ITEM, kind, pair, text + bytes([byte]))
+
+    def _automata(self, kind: str, items: Items) -> tuple[Dfa | LazyDfa, ...]:
+        if kind == '"':
+            return items.strings
+        if kind == "0":
+            return () if items.numbers is None else (items.numbers,)
+        return (_constants(items.constants),) if items.constants else ()
+
+    def _first(self, kind: str, items: Items, seen: Seen) -> tuple[Any, ...]:
+        former = _former(kind, seen, items.escapes)
+        return (tuple(map(_begin, self._automata(kind, items))), -1 if former is None else _begin(former), False)
+
+    def _move(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen, byte: int) -> tuple[Any, ...] | None:
+        """The states after a byte; None if no text of an item goes on so."""
+        automata = self._automata(kind, items)
+        states = tuple(
+            _step(automaton, state, byte) if state >= 0 else -1
+            for automaton, state in zip(automata, pair[0], strict=True)
+        )
+        if all(state < 0 for state in states):
+            return None
+        former = _former(kind, seen, items.escapes) if pair[1] >= 0 else None
+        ends = any(state >= 0 and automaton.accepting[state] for automaton, state in zip(automata, states, strict=True))
+        return states, -1 if former is None else _step(former, pair[1], byte), bool(ends)
+
+    def _differs(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen) -> bool:
+        """Whether some way on from the states of an item is a text of none of the values that were."""
+        former = _former(kind, seen, items.escapes)
+        assert former is not None
+        todo, met = [pair], {pair}
+        for states in todo:
+            spend(BYTE_WORK)
+            if states[1] < 0 or (states[2] and not former.accepting[states[1]]):
+                return True
+            for byte in _bytes_of(kind):
+                following = self._move(kind, states, items, seen, byte)
+                if following is not None and following not in met:
+                    if following[1] < 0:
+                        return True
+                    met.add(following)
+                    todo.append(following)
+        return False
+
+    def _has_another(self, items: Items, seen: Seen) -> bool:
+        """Whether there is an item that was not."""
+        with self._lock:
+            return any(
+                bool(self._automata(kind, items))
+                and ((first := self._first(kind, items, seen))[1] < 0 or self._differs(kind, first, items, seen))
+                for kind in '"0a'
+            )
+
+    def may_refuse(self, state: State) -> bool:
+        """Whether the next byte may be refused, or lead to one that may. Of a number it may be an exponent."""
+        if not state:
+            return False
+        top = state[-1]
+        if top[0] == ITEM:
+            return bool(top[1] != '"' or top[2][1] >= 0)  # a comma may follow all but strings
+        return top[0] == ARRAY and self.places[top[1]].unique is not None
+
+
+def _bytes_of(kind: str) -> bytes:
+    return b"+-.0123456789" if kind == "0" else b"aeflnrstu" if kind == "a" else bytes(range(0x20, 0x100))
+
+
+class UniqueItems(CompiledConstraint):
+    """What a strategy made of a constraint, and what it does not remember."""
+
+    def __init__(self, plain: CompiledConstraint, places: list[Place]) -> None:
+        super().__init__(plain.constraint, plain.vocab, plain.backend_name)
+        self.plain, self.phases, self.dropped, self.sizes = plain, plain.phases, plain.dropped, plain.sizes
+        self.scanner = Scanner(places)
+        #: Tokens that may end an item and have something behind a comma, which are read as a whole.
+        spelled = ((token, plain.vocab.token_bytes(token)) for token in plain.vocab.trie.order.tolist())
+        self.suspects = tuple((token, text) for token, text in spelled if b"," in text[1:])
+
+    def _start(self, context: tuple[int, ...]) -> UniqueItemsMatcher:
+        return UniqueItemsMatcher(self, self.plain._start(context))
+
+
+class UniqueItemsMatcher(Matcher):
+    """The strategy's matcher, and the states of the scanner before each token and now."""
+
+    def __init__(self, compiled: UniqueItems, text: Matcher) -> None:
+        super().__init__(compiled.vocab)
+        self._compiled, self._text, self._scanner = compiled, text, compiled.scanner
+        self._states: list[State] = [START]
+        self.counters = text.counters
+
+    def _fill_mask(self, out: Mask) -> None:
+        self._text.fill_mask(out)
+        state, size = self._states[-1], self.vocab.size
+        allowed = masks.mask_to_bool(out, size)
+        with self._compiled.working:
+            refused = self._refused(state, allowed)
+        if refused:
+            allowed[refused] = False
+            padded = np.zeros(len(out) * 32, dtype=np.bool_)
+            padded[:size] = allowed
+            out[:] = np.packbits(padded, bitorder="little").view(np.int32)
+
+    def _refused(self, state: State, allowed: npt.NDArray[np.bool_]) -> list[int]:
+        """The tokens that the scanner refuses, among those that are `allowed` and maybe others."""
+        scanner, trie, size = self._scanner, self.vocab.trie, np.uint64(self.vocab.size)
+        found = [
+            token for token, text in self._compiled.suspects if allowed[token] and scanner.run(state, text) is None
+        ]
+        todo = [(-1, state)] if scanner.may_refuse(state) else []
+        while todo:
+            node, here = todo.pop()
+            for child in trie.children(node):
+                following = scanner.step(here, trie.byte(child))
+                if following is None:
+                    ids = trie.nodes[child : trie.next(child)] >> np.uint64(TOKEN_SHIFT)
+                    found += ids[ids < size].tolist()
+                elif scanner.may_refuse(following):
+                    todo.append((child, following))
+        return found
+
+    def _following(self, token: int) -> State | None:
+        with self._compiled.working:
+            return self._scanner.run(self._states[-1], self.vocab.token_bytes(token))
+
+    def _advance(self, token: int) -> None:
+        if token in self.vocab.end_token_set:
+            self._text.advance(token)
+            self._states.append(self._states[-1])
+            return
+        if not self._text.allows(token):
+            self._text.advance(token)  # which says why
+        state = self._following(token)
+        if state is None:
+            raise TokenRefused(token, "it would repeat an item of an array whose items must differ")
+        self._text.advance(token)
+        self._states.append(state)
+
+    def _allows(self, token: int) -> bool:
+        if not self._text.allows(token):
+            return False
+        return token in self.vocab.end_token_set or self._following(token) is not None
+
+    def can_end(self) -> bool:
+        return self._text.can_end()
+
+    def is_finished(self) -> bool:
+        return self._text.is_finished()
+
+    def _rollback(self, count: int) -> None:
+        self._text.rollback(count)
+        del self._states[-count:]
+
+    def _fork(self) -> UniqueItemsMatcher:
+        twin = UniqueItemsMatcher(self._compiled, self._text.fork())
+        twin._states = self._states.copy()
+        return twin
+
+    def _whereabouts(self) -> Hashable:
+        return self._text._whereabouts(), self._states[-1]

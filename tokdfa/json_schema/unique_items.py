@@ -1,0 +1,149 @@
+"""Where arrays stand whose items must differ and can have too many values for states: found in advance, along paths.
+
+What such an array has had is no finite state, so the matcher remembers it (`tokdfa.backends.unique_items`). It follows
+names and indices from the root, not the program, and so has to know by the path alone whether an array is
+one of them. A *place* is the set of states that the value at some path can be in, whatever branches hold; one that has
+both such arrays and others, or such arrays of different items, is refused, as is a schema whose items are arrays or
+objects, or are counted, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from tokdfa.core.budget import spend
+from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.array_states import ArrayStates
+from tokdfa.json_schema.blanks import limit_blanks
+from tokdfa.json_schema.distinct import PLACE_WORK, Parts
+from tokdfa.json_schema.number_texts import number_texts
+from tokdfa.json_schema.string_set import string_automaton
+
+if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
+    from tokdfa.constraint import JsonSchema
+    from tokdfa.json_schema.clauses import ArrayClause, Shape, State
+    from tokdfa.json_schema.shape_builder import ShapeBuilder
+    from tokdfa.program.program import Escapes
+    from tokdfa.regex.lazy_dfa import LazyDfa
+
+#: Places of one schema at most.
+MAX_PLACES = 5_000
+
+
+class Items(NamedTuple):
+    """The texts of the items of an array: automata of strings, of numbers (without exponents), and the constants."""
+
+    strings: tuple[Dfa | LazyDfa, ...]
+    numbers: Dfa | None
+    constants: tuple[bytes, ...]
+    escapes: Escapes
+
+
+@dataclass
+class Place:
+    """A place. `members`: name -> place; `others`: of other names; `first`, `rest`: of items; `unique`: its items, if
+    they must differ. Place 0 is where nothing can be.
+    """
+
+    members: dict[str, int] = field(default_factory=dict)
+    others: int = 0
+    first: list[int] = field(default_factory=list)
+    rest: int = 0
+    unique: Items | None = None
+
+
+def find_places(shape_builder: ShapeBuilder, root: State, constraint: JsonSchema) -> list[Place] | None:
+    """The places of a schema, from 1 on, which is its root; None if there is nothing to remember. O(places).
+
+    Raises SchemaUnsupported where it cannot be known which items must differ.
+    """
+    finder = _Finder(shape_builder, constraint)
+    finder.find(root)
+    return finder.places if any(place.unique for place in finder.places) else None
+
+
+class _Finder:
+    def __init__(self, shape_builder: ShapeBuilder, constraint: JsonSchema) -> None:
+        self._builder, self._constraint, self._parts = shape_builder, constraint, Parts(shape_builder)
+        self._numbers: dict[frozenset[State], int] = {}
+        self._waiting: list[frozenset[State]] = []
+        self.places: list[Place] = [Place()]
+
+    def find(self, root: State) -> None:
+        """Make all places."""
+        self._number(frozenset([root]))
+        done = 0
+        while done < len(self._waiting):
+            if len(self.places) > MAX_PLACES:
+                raise SchemaUnsupported(
+                    f"items that must differ, among more than {MAX_PLACES} places", "", "uniqueItems"
+                )
+            states = self._waiting[done]
+            done += 1
+            self._read(self.places[self._numbers[states]], states)
+
+    def _number(self, states: frozenset[State]) -> int:
+        if not states:
+            return 0
+        found = self._numbers.get(states)
+        if found is None:
+            spend(PLACE_WORK)
+            found = self._numbers[states] = len(self.places)
+            self.places.append(Place())
+            self._waiting.append(states)
+        return found
+
+    def _read(self, place: Place, states: frozenset[State]) -> None:
+        """What is at a place, and where it leads."""
+        objects: list[tuple[dict[str | None, set[State]], tuple[str, ...]]] = []
+        arrays: list[ArrayClause] = []
+        for shape in map(self._builder.shape, states):
+            arrays += [array for array in shape.arrays if self._builder.inhabited.array(array)]
+            for clause, plan in self._parts.plans(shape):
+                parts: dict[str | None, set[State]] = {None: set()}
+                for part in self._parts.members(clause, plan):
+                    parts.setdefault(part.name, set()).add(part.value)
+                objects.append((parts, plan.names + plan.excluded))
+        names: dict[str, set[State]] = {name: set() for parts, _ in objects for name in parts if name is not None}
+        for parts, declared in objects:
+            for name, found in names.items():
+                found |= parts.get(name, set()) if name in declared else parts[None]
+        place.members = {name: self._number(frozenset(found)) for name, found in names.items()}
+        place.others = self._number(frozenset().union(*(parts[None] for parts, _ in objects)))
+        tracked = [array for array in arrays if array.unique and ArrayStates(self._builder.oracle, array).is_remembered]
+        if tracked:
+            node = self._builder.schemas.document.nodes[tracked[0].unique - 1]
+            if len(tracked) < len(arrays) or len({(array.rest, array.prefix) for array in arrays}) > 1:
+                reason = (
+                    "whether the items of an array must differ, or what they are, depends on what else is in the text"
+                )
+                raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
+            place.unique = self._items(self._builder.shape(tracked[0].rest))
+            return
+        length = max((len(array.prefix) for array in arrays), default=0)
+        items: list[set[State]] = [set() for _ in range(length + 1)]
+        for array in arrays:
+            for part in self._parts.items(array):
+                assert part.item is not None
+                last = part.item == len(array.prefix)
+                for k in range(part.item, length + 1 if last else part.item + 1):
+                    items[k].add(part.value)
+        *place.first, place.rest = [self._number(frozenset(found)) for found in items]
+
+    def _items(self, shape: Shape) -> Items:
+        """The texts of items of a shape."""
+        constraint = self._constraint
+        escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
+        sets = [strings for strings in shape.strings if not self._builder.oracle.is_empty(strings)]
+        strings = [limit_blanks(each) if constraint.blanks == "few" else each for each in sets]
+        numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
+        constants = [word for bit, word in ((1, b"null"), (2, b"true"), (4, b"false")) if shape.constants & bit]
+        natural, digits = constraint.numbers == "natural", constraint.number_digits
+        return Items(
+            tuple(string_automaton(each, escapes) for each in strings),
+            number_texts(numbers, natural, digits, -1) if numbers else None,
+            tuple(constants),
+            escapes,
+        )
