@@ -32,6 +32,7 @@ from tokdfa.backends.base import CompiledConstraint, Matcher
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import TokenRefused
+from tokdfa.json_schema.array_states import MAX_REMEMBERED
 from tokdfa.json_schema.number_dfa import numbers_dfa
 from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.string_set import StringSet, string_automaton
@@ -169,7 +170,7 @@ class Scanner:
         if byte == 0x5D:
             return here
         if byte == 0x2C:
-            if place.unique is not None and not self._has_another(place.unique, seen):
+            if place.unique is not None and (count >= MAX_REMEMBERED or not self._has_another(place.unique, seen)):
                 return None
             return (*here, (ARRAY, number, count, True, seen))
         if not is_next:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import spend
-from tokdfa.json_schema.array_states import MAX_REMEMBERED, ArrayStates, Items
+from tokdfa.json_schema.array_states import ArrayStates, Items
 from tokdfa.json_schema.clauses import LOOKUP_WORK
 from tokdfa.program.program import RETURN_PLACE
 
@@ -30,8 +30,7 @@ def lower_array(writer: ValueWriter, clause: ArrayClause) -> int:
         lowering = _StateLowering(writer, clause)
         if not lowering.states.is_remembered:
             return lowering.lower()
-        most = MAX_REMEMBERED if clause.most is None else min(clause.most, MAX_REMEMBERED)
-        clause = clause._replace(unique=0, most=most)
+        clause = clause._replace(unique=0)
     return _Chain(writer, clause).lower()
 
 
