@@ -130,7 +130,7 @@ class Reader:
 def test_a_page_can_be_followed(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jit, "is_warm", lambda: True)  # kernels are compiled when they are needed
+    monkeypatch.setattr(jit, "is_warm", lambda _: True)  # kernels are compiled when they are needed
     reader = Reader(tmp_path, monkeypatch, capsys)
     try:
         for block in blocks(page):

@@ -78,8 +78,11 @@ def test_a_warm_cache_is_warm_under_its_item_settings_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(jit, "WARMUP_STEPS", {})
-    assert list(jit.warm_up()) == []
+    monkeypatch.setattr(jit, "WARMUP_STEPS", {"one": "builtins:dict", "two steps": "builtins:dict"})
+    assert list(jit.warm_up(["two steps"])) == [("two steps", 0, 1)]
+    assert jit.is_warm(["two steps"])
+    assert not jit.is_warm()
+    assert [title for title, _, _ in jit.warm_up()] == ["one", "two steps"]
     assert jit.is_warm()
     monkeypatch.setattr(kernel_store.numba_config, name, value)
     assert not jit.is_warm()

@@ -33,7 +33,7 @@ from tokdfa.core import first_use, kernel_store, locks
 from tokdfa.core.kernel_parts import PART_OPTIONS, KernelPipeline, attach_part, function_of_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numba.core.registry import CPUDispatcher
 
@@ -105,12 +105,31 @@ def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) 
     return dispatcher
 
 
-def is_warm() -> bool:
-    """True if `warm_up` has finished on this machine with the kernels as they are now, or a wheel has brought them."""
-    prebuilt = kernel_store.prebuilt_folder()
-    if prebuilt is not None and (prebuilt / kernel_store.marker_name(kernel_store.BASELINE[1])).exists():
+def steps_of(backend: str, *, proper: bool = False) -> tuple[str, ...]:
+    """The warm-up steps that reach every kernel of a backend, by itself or with `proper` masks; all steps for one that
+    `FIRST_MASKS` does not know. In the order of `WARMUP_STEPS`.
+    """
+    known = [expected.steps for key, expected in FIRST_MASKS.items() if key.split()[0] == backend]
+    if not known:
+        return tuple(WARMUP_STEPS)
+    needed = {*_MERGE_STEPS, "proper grammars"} if proper else set(_REGEX_STEPS)
+    return in_order({*needed, "kept masks", *(step for steps in known for step in steps)})
+
+
+def in_order(steps: Iterable[str]) -> tuple[str, ...]:
+    """Steps in the order of `WARMUP_STEPS`, each once."""
+    wanted = set(steps)
+    return tuple(step for step in WARMUP_STEPS if step in wanted)
+
+
+def is_warm(steps: Sequence[str] = ()) -> bool:
+    """True if `warm_up` has finished these steps, or all, on this machine with the kernels as they are now, or a wheel
+    has brought them.
+    """
+    chosen, prebuilt = tuple(steps or WARMUP_STEPS), kernel_store.prebuilt_folder()
+    if prebuilt is not None and _are_marked(prebuilt, kernel_store.BASELINE[1], chosen):
         return True
-    return _marker().exists()
+    return _are_marked(kernel_store.kernel_folder(), _processor(), chosen)
 
 
 def expect_first_mask(backend: str, kind: str) -> None:
@@ -130,10 +149,8 @@ def warm_up(steps: Sequence[str] = (), *, alone: bool = False) -> Iterator[tuple
         yield title, done, len(chosen)
         module, function = WARMUP_STEPS[title].split(":")
         getattr(importlib.import_module(module), function)()
+        mark(kernel_store.kernel_folder(), _processor(), (title,))
     first_use.expect(None)
-    if not steps:
-        with suppress(OSError):
-            _marker().touch()
 
 
 def help_warm_up() -> None:
@@ -143,5 +160,18 @@ def help_warm_up() -> None:
         pass
 
 
-def _marker() -> Path:
-    return kernel_store.kernel_folder() / kernel_store.marker_name(numba_config.CPU_NAME or "host")
+def mark(folder: Path, processor: str, steps: Sequence[str] = ()) -> None:
+    """Say in a folder of kernels that those of these steps, or of all, are there."""
+    name = kernel_store.marker_name(processor)
+    with suppress(OSError):
+        for step in steps or WARMUP_STEPS:
+            (folder / f"{name}-{step.replace(' ', '-')}").touch()
+
+
+def _are_marked(folder: Path, processor: str, steps: Sequence[str]) -> bool:
+    name = kernel_store.marker_name(processor)
+    return all((folder / f"{name}-{step.replace(' ', '-')}").exists() for step in steps)
+
+
+def _processor() -> str:
+    return numba_config.CPU_NAME or "host"

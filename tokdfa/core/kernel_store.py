@@ -320,7 +320,7 @@ def _gather(names: dict[str, Any], seen: set[int], files: set[str], built_in: se
 
 
 def marker_name(processor: str) -> str:
-    """The name of a file that says that all kernels are there: it changes with every kernel file, numba's version and
+    """How names of files begin that say which kernels are there: it changes with every kernel file, numba's version and
     settings, and the processor.
     """
     package = Path(__file__).parents[1]

@@ -39,8 +39,7 @@ def prebuild(folder: Path, backends: list[str]) -> int:
             copy = target / path.relative_to(compiled)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-    if not steps:
-        (target / kernel_store.marker_name(kernel_store.BASELINE[1])).touch()
+    jit.mark(target, kernel_store.BASELINE[1], tuple(steps))
     return len(files)
 
 

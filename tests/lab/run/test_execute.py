@@ -270,7 +270,7 @@ def test_a_tokenizer_that_fails_in_the_worker_fails_its_items(tmp_path):
 
 def write_special(tmp_path, monkeypatch, settings):
     monkeypatch.setitem(kinds.ADDED, "dice", "tests.lab.run.fake_kind:KIND")
-    monkeypatch.setattr(jit, "is_warm", lambda: True)  # dice need no kernels
+    monkeypatch.setattr(jit, "is_warm", lambda _: True)  # dice need no kernels
     path = tmp_path / "special.yaml"
     constraints = "[{label: a, choice: [a]}, {label: b, choice: [b]}]"
     path.write_text(

@@ -152,13 +152,13 @@ def test_an_interrupted_run_says_what_it_did_and_how_to_go_on(tmp_path, groups):
 def test_an_interruption_while_kernels_are_compiled_says_how_many_are(tmp_path, monkeypatch):
     config = experiment(tmp_path, "token_index")
 
-    def compile_two():
+    def compile_two(_):
         yield from ((f"step {done}", done, 9) for done in range(3))
         raise KeyboardInterrupt
 
     events = []
     with monkeypatch.context() as patch:
-        patch.setattr(jit, "is_warm", lambda: False)
+        patch.setattr(jit, "is_warm", lambda _: False)
         patch.setattr(jit, "warm_up", compile_two)
         summary = execute.run(config, progress=events.append)
     assert summary.interrupted

@@ -8,9 +8,11 @@ import pytest
 from tests.lab.run.experiments import experiment
 from tests.lab.run.fake_backends import Fake, FakePeer, journal
 from tokdfa.constraint import Choice
+from tokdfa.core import jit
 from tokdfa.lab.config.experiment import BackendEntry
 from tokdfa.lab.measure.limits import Board, Failure, Limits
-from tokdfa.lab.run.jobs import MemoryJob, SpecialJob, Workbench, needs_kernels
+from tokdfa.lab.run.jobs import MemoryJob, SpecialJob, Workbench
+from tokdfa.lab.run.kernel_steps import steps_of_experiment
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def test_a_backend_is_built_once_and_a_peer_is_not_warmed_up_before_the_fork(boa
     assert isinstance(peer, FakePeer)
     assert bench.backends["broken"] == Failure("error", "RuntimeError: on purpose")
     assert {tag for tag, _ in journal} == {"1"}
-    assert not bench.kernels_loaded  # none of them uses any
+    assert not bench.warm  # none of them uses any
     journal.clear()
     bench.prepare(job(*entries), board)
     assert bench.backends["own"] is own
@@ -57,6 +59,12 @@ def test_a_special_job_finds_its_module_imported(board):
 
 def test_which_experiments_need_kernels(tmp_path):
     own, peers = experiment(tmp_path, "fake", "token_index"), experiment(tmp_path, "fake", "llguidance")
-    assert needs_kernels(own)
-    assert not needs_kernels(peers)
-    assert needs_kernels(own.model_copy(update={"backends": []}))  # a special kind
+    steps = steps_of_experiment(own)
+    assert "token index" in steps
+    assert not {"grammars", "pushdown automata"} & set(steps)
+    assert steps_of_experiment(peers) == ()
+    special = own.model_copy(update={"backends": [], "kind": "vegas"})  # does not say what it needs
+    assert steps_of_experiment(special) == tuple(jit.WARMUP_STEPS)
+    engines = [{"backend": "llguidance"}, {"backend": "pushdown_trie", "options": {"proper": True}}]
+    schemas = special.model_copy(update={"kind": "maskbench", "settings": {"engines": engines}})
+    assert {"JSON numbers", "proper grammars"} < set(steps_of_experiment(schemas)) < set(jit.WARMUP_STEPS)

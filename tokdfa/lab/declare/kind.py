@@ -39,7 +39,9 @@ class Kind:
     refused when the file is read, with its place. `complete(settings)`: what the settings stand for, such as whole
     paths, when a file is loaded; raises TokdfaError for what is wrong. `split(settings, seed)`: title and settings of
     each item, where one set of settings makes several. `prepare(settings)`: makes, in the worker, what the processes of
-    its items inherit. `threads`: how many threads an item uses unless its settings say so.
+    its items inherit. `threads`: how many threads an item uses unless its settings say so. `kernels`: the
+    warm-up steps (`tokdfa.core.jit`) that it needs beside those of the engines that its settings name; without it all
+    steps are run.
 
     `cases(settings)`, in place of one measure an item: its cases, which may each break a limit or end their process
     without harm to the others; `measure_cases(settings, seed, queue)` yields their rows (`tokdfa.lab.measure.cases`).
@@ -57,6 +59,7 @@ class Kind:
     cases: Callable[[Settings], Cases] | None = None
     measure_cases: Callable[[Settings, int, CaseQueue], Iterator[tuple[int, dict[str, Any]]]] | None = None
     threads: int | Sequence[int] = 1
+    kernels: Sequence[str] | None = None
     columns: Sequence[Column] = ()
     engine: str = "engine"
     reference: str = ""

@@ -173,6 +173,7 @@ _VERDICTS = {
 }
 
 KIND = Kind(
+    kernels=(),
     cases=cases_of,
     measure_cases=measure_cases,
     settings=Settings,

@@ -32,7 +32,7 @@ from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.run import cluster_worker, provenance
 from tokdfa.lab.run.cores import usable_processors
 from tokdfa.lab.run.executor import Executor
-from tokdfa.lab.run.jobs import needs_kernels
+from tokdfa.lab.run.kernel_steps import steps_of_experiment
 from tokdfa.lab.run.supervisor import POLL_SECONDS, Answer
 from tokdfa.lab.run.tasks import GroupTask
 
@@ -153,7 +153,7 @@ class DaskCluster(Executor):
             versions=cluster_worker.versions_of(next(iter(self._described.values()))),
             paths=tuple(whole_paths(self._config)),
             sections=tuple(_checked_on_disk(self._config)),
-            kernels=needs_kernels(self._config),
+            kernels=steps_of_experiment(self._config),
         )
         found = self._ask(cluster_worker.faults_aside, order)
         _raise_faults({worker: "; ".join(faults) for worker, faults in found.items() if faults})

@@ -43,7 +43,10 @@ TOPIC = "tokdfa"
 #: How often a worker looks whether the run is still on.
 LOOK_SECONDS = 1.0
 
-_COMPILE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tokdfa.core import jit; list(jit.warm_up())"
+_COMPILE = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tokdfa.core import jit; "
+    "list(jit.warm_up(sys.argv[2:]))"
+)
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class Order:
     `run`: its name, and that of its token; `config`: the experiment without its constraints and settings; `backends`:
     the table of backends; `code`: what the fingerprint of the worker's code must be; `names`: packages of which it must
     have the `versions`, and the Python called so there (`versions_of`); `paths`: files and folders that must be there;
-    `sections`: (kind, settings) of those special kinds that check their settings against the disk; `kernels`: whether
-    tokdfa's kernels will be used.
+    `sections`: (kind, settings) of those special kinds that check their settings against the disk; `kernels`: the
+    warm-up steps of tokdfa's kernels that will be used.
     """
 
     run: str
@@ -65,7 +68,7 @@ class Order:
     versions: dict[str, str]
     paths: tuple[str, ...]
     sections: tuple[tuple[str, dict[str, Any]], ...]
-    kernels: bool
+    kernels: tuple[str, ...]
 
 
 def describe_worker(names: tuple[str, ...]) -> dict[str, Any]:
@@ -129,17 +132,18 @@ def measure_group(order: Order, group: Group) -> Measured | None:
     def tell(doing: str) -> None:
         worker.log_event(TOPIC, {"run": order.run, "group": group.position, "doing": doing})
 
-    if order.kernels and not jit.is_warm():
+    if order.kernels and not jit.is_warm(order.kernels):
         tell(f"{group.title}: compiling kernels, once a machine")
-        _compile_kernels(slots.ended)
+        _compile_kernels(order.kernels, slots.ended)
     return slots.measure(order.config, group, tell, own_cores=True)
 
 
-def _compile_kernels(ended: threading.Event) -> None:
-    """Compile kernels in a process of its own, until the run ends. The workers of a machine share them out: whoever
-    compiles a kernel has claimed it (`tokdfa.core.first_use`).
+def _compile_kernels(steps: tuple[str, ...], ended: threading.Event) -> None:
+    """Compile the kernels of these steps in a process of its own, until the run ends. The workers of a machine share
+    them out: whoever compiles a kernel has claimed it (`tokdfa.core.first_use`).
     """
-    process = subprocess.Popen([sys.executable, "-c", _COMPILE, json.dumps(sys.path)], stdin=subprocess.DEVNULL)
+    command = [sys.executable, "-c", _COMPILE, json.dumps(sys.path), *steps]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     while process.poll() is None:
         if ended.wait(POLL_SECONDS):
             process.kill()

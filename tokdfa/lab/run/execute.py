@@ -25,7 +25,7 @@ from tokdfa.lab.measure.limits import OK
 from tokdfa.lab.run import provenance
 from tokdfa.lab.run.cluster import LOCAL, DaskCluster
 from tokdfa.lab.run.executor import Processes
-from tokdfa.lab.run.jobs import needs_kernels
+from tokdfa.lab.run.kernel_steps import steps_of_experiment
 from tokdfa.lab.run.store import RunStore
 
 if TYPE_CHECKING:
@@ -216,10 +216,12 @@ class _Execution:
                 self._note(f"since the earlier items were measured: {change}")
 
     def _warm_kernels(self) -> None:
-        """Compile tokdfa's kernels, once a machine, if this run will use them."""
-        if not needs_kernels(self.config) or jit.is_warm():
+        """Compile those of tokdfa's kernels that this run will use, once a machine."""
+        steps = steps_of_experiment(self.config)
+        if not steps or jit.is_warm(steps):
             return
-        for title, done, total in jit.warm_up():
+        total = len(steps)
+        for title, done, total in jit.warm_up(steps):
             self.summary.kernels = (done, total)
             self._tell("warm_up", f"compiling kernels once: {title} ({done} of {total} done)")
         self.summary.kernels = (total, total)

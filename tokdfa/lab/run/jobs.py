@@ -22,13 +22,14 @@ from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measur
 from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import Strings, Texts, plan_walks
+from tokdfa.lab.run.kernel_steps import steps_of_entries, steps_of_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tokdfa.backends.base import Backend
     from tokdfa.constraint import Constraint
-    from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
+    from tokdfa.lab.config.experiment import BackendEntry
     from tokdfa.lab.declare.kind import Kind
     from tokdfa.lab.measure.batch import Batch
     from tokdfa.lab.measure.cases import Cases
@@ -118,20 +119,21 @@ class Workbench:
 
     tokenizer: Tokenizer | None = None
     backends: dict[str, Backend | Failure] = field(default_factory=dict)
-    kernels_loaded: bool = False
+    #: The warm-up steps whose kernels are loaded.
+    warm: set[str] = field(default_factory=set)
 
     def prepare(self, job: Job, board: Board) -> None:
         """Load and build what the job needs and is not there yet; see to it that forks inherit it warm.
 
-        tokdfa's kernels are all loaded here, as a constraint that is the first to need one would otherwise pay some
-        50 ms and 13 MB for it. Backends without foreign packages are also warmed up here. Those of peers are warmed up
-        in each fork instead, as their engines may start threads, which do not survive a fork.
+        tokdfa's kernels that it needs are loaded here, as a constraint that is the first to need one would otherwise
+        pay some 50 ms and 13 MB for it. Backends without foreign packages are also warmed up here. Those of peers are
+        warmed up in each fork instead, as their engines may start threads, which do not survive a fork.
         """
         board.begin(-1, "prepare")
         if isinstance(job, SpecialJob):
             kind = load_kind(job.target)
             if job.target.startswith("tokdfa."):
-                self._load_kernels()
+                self._load_kernels(steps_of_kind(kind, job.settings))
             if kind.prepare is not None:
                 kind.prepare(dict(job.settings))
             return
@@ -146,10 +148,11 @@ class Workbench:
         gc.collect()
         gc.freeze()  # what is here now stays: collections in forks need not touch, and so copy, its pages
 
-    def _load_kernels(self) -> None:
-        if not self.kernels_loaded:
-            collections.deque(jit.warm_up(), maxlen=0)
-            self.kernels_loaded = True
+    def _load_kernels(self, steps: Sequence[str]) -> None:
+        missing = [step for step in steps if step not in self.warm]
+        if missing:
+            collections.deque(jit.warm_up(missing), maxlen=0)
+            self.warm.update(missing)
 
     def _build(self, entry: BackendEntry, index: int, board: Board) -> Backend | Failure:
         from tokdfa.backends.registry import create_backend
@@ -157,8 +160,7 @@ class Workbench:
         assert self.tokenizer is not None
         backend = attempt(create_backend, entry.name, self.tokenizer.vocabulary, **entry.options)
         if not isinstance(backend, Failure) and not backend.packages:
-            if uses_kernels(type(backend)):
-                self._load_kernels()
+            self._load_kernels(steps_of_entries([entry]))
             board.begin(index, "warm up")
             warm_up(backend)
         return backend
@@ -294,17 +296,6 @@ def _run_cases(
     for row in kind.measure_cases(settings, seed, queue):
         gc.collect()
         send(row)
-
-
-def uses_kernels(backend: type[Backend]) -> bool:
-    """Whether a backend is one of tokdfa's own, which run on its kernels."""
-    return backend.__module__.startswith("tokdfa.") and not backend.packages
-
-
-def needs_kernels(config: ExperimentConfig) -> bool:
-    """Whether anything in an experiment runs on tokdfa's kernels; special kinds are taken to."""
-    classes = [entry.backend_class() for entry in config.backends]
-    return not classes or any(map(uses_kernels, classes))
 
 
 def failed(outcome: Outcome) -> bool:
