@@ -142,6 +142,6 @@ def warm_up() -> None:
     """Compile what small vocabularies rarely need."""
     from tokdfa.backends.pushdown_trie.partition import TrieParts
 
-    trie = TrieParts(np.zeros(1, dtype=np.uint64), 1, 1)
+    trie = TrieParts(np.full(1, 1 << NEXT_SHIFT, dtype=np.uint64), 1, 1)  # one node, after which the walk ends
     transitions, flags = np.full(512, -1, dtype=np.int32), np.zeros(2, dtype=np.uint8)
     TokenLengths(trie).short_tokens(1, 1, 0, transitions, flags)
