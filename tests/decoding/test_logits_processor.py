@@ -159,7 +159,7 @@ def test_contexts_reach_the_matcher(monkeypatch: pytest.MonkeyPatch) -> None:
     """By default the prompt without leading special tokens; one for each prompt if given."""
     seen: list[tuple[int, ...]] = []
     start = COMPILED.start
-    monkeypatch.setattr(COMPILED, "start", lambda context=(): seen.append(tuple(context)) or start(context))
+    monkeypatch.setattr(COMPILED, "start", lambda context=(), most=None: seen.append(tuple(context)) or start(context))
     rows = torch.tensor([[END, 5, 6], [END, 5, 6], [7, END, 8], [7, END, 8]])
     ConstraintLogitsProcessor(COMPILED, eos_token_id=END)(rows, torch.zeros((4, 257)))
     assert seen == [(5, 6), (7, END, 8)]
