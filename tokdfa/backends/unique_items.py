@@ -13,8 +13,8 @@ Masks. A token is refused if some byte of it is. Tokens are walked along the tri
 what is beyond, in the midst of text that no former item begins with, can only be refused if a token ends an item and
 has another one behind a comma, so just these tokens are read as a whole.
 
-Cost: about 1 us a byte of text; a mask within such an array 0.1 to 2 ms more; automata of the former values, made anew
-for each item. Memory: the values of open arrays, at most `MAX_REMEMBERED` each.
+Cost: about 1 us a byte of text; a mask within such an array 0.1 to 5 ms more, strings the most; automata of the
+former values, made anew for each item. Memory: the values of open arrays, at most `MAX_REMEMBERED` each.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class _Typing:
     """numba's typing context, which knows what it has found out about functions of numbers.
 
     numba tries all its implementations of ``+`` for each ``+`` of each kernel, and words an error for each that does
-    not fit, which takes a seventh of the time to compile.
+    not fit.
     """
 
     def __init__(self, context: Any) -> None:
