@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
+from tokdfa.core.schema_registry import registry_text
 from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, OptionError, UnsupportedConstraint, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import NoReturn
 
+    from referencing import Registry
 
 #: Grammars that one grammar imports at most, and their bytes together.
 MAX_SOURCES, MAX_SOURCE_TEXT = 100, 10_000_000
@@ -239,9 +241,13 @@ class JsonSchema(Constraint):
       numbers that need more, those are taken.
     - `max_nesting`: arrays and objects inside each other at most; None: any number. What is bounded is a regular
       language, which the strategies without a stack need.
+    - `registry`: other documents that references lead to: a mapping of URIs to schemas, or a `referencing.Registry`, of
+      which the documents that it holds are taken. Nothing is ever fetched, not by the registry either. A document
+      without ``$schema`` has the draft that the registry gives it; in a mapping, that of `schema`.
     - `lenient`: keywords that cannot be enforced exactly are dropped, and listed by the compiled constraint, instead of
       refused.
 
+    As an attribute, `registry` is the JSON text of the mapping, sorted by URI; empty if there are no documents.
     `profile` only sets options, so constraints that differ in nothing else are equal.
     """
 
@@ -257,6 +263,7 @@ class JsonSchema(Constraint):
     numbers: str = "all"
     number_digits: int = 0
     max_nesting: int | None = None
+    registry: str = ""
     lenient: bool = False
     profile: str = field(default="all", compare=False)
 
@@ -276,6 +283,7 @@ class JsonSchema(Constraint):
         numbers: str | None = None,
         number_digits: int | None = None,
         max_nesting: int | None = None,
+        registry: Mapping[str, Any] | Registry[Any] | str = "",
         lenient: bool = False,
         label: str = "",
     ) -> None:
@@ -311,6 +319,7 @@ class JsonSchema(Constraint):
             **written,
             "text": text,
             "max_nesting": max_nesting,
+            "registry": registry_text(registry),
             "lenient": as_bool(lenient, "lenient"),
             "profile": profile,
             "label": as_text(label, "label"),

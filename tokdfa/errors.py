@@ -130,12 +130,13 @@ class UnsupportedConstraint(TokdfaError):
 class SchemaError(TokdfaError):
     """A JSON schema is broken: a keyword has a value that the draft does not allow, or a $ref leads nowhere.
 
-    `pointer` is the JSON pointer of the place in the schema, `keyword` the keyword at fault.
+    `pointer` is the JSON pointer of the place in the schema, with the URI and ``#`` before it where the place is in
+    another document; `keyword` the keyword at fault.
     """
 
     def __init__(self, message: str, pointer: str, keyword: str) -> None:
         self.reason, self.pointer, self.keyword = message, pointer, keyword
-        super().__init__(f"{keyword} at #{pointer}: {message}")
+        super().__init__(f"{keyword} at {_schema_place(pointer)}: {message}")
 
 
 class SchemaUnsupported(UnsupportedConstraint):
@@ -143,7 +144,12 @@ class SchemaUnsupported(UnsupportedConstraint):
 
     def __init__(self, message: str, pointer: str, keyword: str) -> None:
         self.reason, self.pointer, self.keyword = message, pointer, keyword
-        super().__init__(f"{keyword} at #{pointer}: {message}")
+        super().__init__(f"{keyword} at {_schema_place(pointer)}: {message}")
+
+
+def _schema_place(pointer: str) -> str:
+    """A place in a schema as messages write it."""
+    return pointer if "#" in pointer.partition("/properties/")[0] else f"#{pointer}"
 
 
 class MissingDependency(TokdfaError, ImportError):

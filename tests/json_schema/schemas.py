@@ -51,9 +51,9 @@ def exact(value: Any) -> Any:
     return json.loads(json.dumps(value), parse_float=Decimal)
 
 
-def expand(schema: Any) -> tuple[ShapeBuilder, State, State]:
+def expand(schema: Any, registry: str = "") -> tuple[ShapeBuilder, State, State]:
     """The shape_builder of a schema (text, or what `json.dumps` takes), the state of its root, that of the negation."""
-    document = Document(schema if isinstance(schema, str) else json.dumps(schema))
+    document = Document(schema if isinstance(schema, str) else json.dumps(schema), registry)
     shape_builder = ShapeBuilder(document)
     root = shape_builder.schemas.state(document.root)
     if not root or NEVER in root:
@@ -61,13 +61,14 @@ def expand(schema: Any) -> tuple[ShapeBuilder, State, State]:
     return shape_builder, root, frozenset(literal ^ 1 for literal in root)
 
 
-def library_validator(schema: Any) -> Any:
+def library_validator(schema: Any, registry: Any = None) -> Any:
     """The validator of the library `jsonschema` for the declared draft, formats asserted."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
 
     made = validator_for(schema, default=Draft202012Validator)
-    return made(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    given = {} if registry is None else {"registry": registry}
+    return made(schema, format_checker=Draft202012Validator.FORMAT_CHECKER, **given)
 
 
 class _Maker:

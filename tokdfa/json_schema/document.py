@@ -3,7 +3,8 @@
 Words. A *node* is a schema inside the document (an object or a boolean), with the JSON pointer of its place. Nodes are
 made when they are first met; equal places are one node. ``$ref`` to a pointer of the document itself is followed here;
 everything else (``$id``, anchors, the metaschemas of the drafts, which are bundled) is left to the library
-`referencing`. Nothing is ever fetched: a reference to another document is refused by name.
+`referencing`. Nothing is ever fetched: a reference to a document that neither is there nor in the registry that came
+with the schema is refused by name.
 
 A *resource* is a schema with an id of its own (the root, too), with what is inside of it. What ``$dynamicRef`` and
 ``$recursiveRef`` lead to depends on the resources that the way to them leads through. So a node has a *scope*: these
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tokdfa.core.budget import spend
-from tokdfa.errors import SchemaError, SchemaUnsupported
+from tokdfa.errors import SchemaError, SchemaUnsupported, TokdfaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +61,7 @@ NS_PER_NODE, BYTES_PER_NODE, NS_PER_PART, NS_PER_REFERENCE = 1_500, 200, 500, 10
 NESTED = "/(max_nesting)"
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
+_REFERS_ELSEWHERE = re.compile(r'"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"[^#]')
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 
 
@@ -68,7 +70,7 @@ class Node:
 
     `draft`: what the nearest schema around it declares by ``$schema``. `scope`: URIs (see the module). `parent`, `key`:
     where it stands, in the node `parent` under the keys `key`; None for the root, and for targets of references, whose
-    pointer is `key` itself.
+    pointer is `key` itself, with its URI and ``#`` before it where that is not the root's.
     """
 
     __slots__ = ("_key", "draft", "number", "parent", "resolver", "schema", "scope")
@@ -86,7 +88,7 @@ class Node:
 
     @property
     def pointer(self) -> str:
-        """The JSON pointer of the node, without a leading ``#``."""
+        """The JSON pointer of the node, without ``#`` before it; in another resource with its URI and ``#``."""
         node: Node | None = self
         parts: list[str] = []
         while node is not None:
@@ -118,28 +120,33 @@ class Dropped:
 
 
 class Document:
-    """A schema's text, read. Raises SchemaError if it is no schema, SchemaUnsupported for drafts before 4."""
+    """A schema's text, read, and those of other documents: the JSON of a mapping of URIs to schemas, or nothing.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        spend(NS_PER_CHARACTER * len(text), BYTES_PER_CHARACTER * len(text))
+    Raises SchemaError if it is no schema, SchemaUnsupported for drafts before 4.
+    """
+
+    def __init__(self, text: str, registry: str = "") -> None:
+        #: What any keyword is looked for in.
+        self.text = text + registry
+        spend(NS_PER_CHARACTER * len(self.text), BYTES_PER_CHARACTER * len(self.text))
         root = _DECODER.decode(text)
+        self._documents: dict[str, Any] = _DECODER.decode(registry or "{}")
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
         self._by_identity: dict[tuple[int, Scope], Node] = {}
-        #: The keyword of a resource's URI.
-        self.id_keyword = "id" if self.draft == DRAFT_4 else "$id"
         self._registry: Any = None
         self._root_schema = root
-        self._has_ids = f'"{self.id_keyword}"' in text
-        if isinstance(root, dict) and not isinstance(root.get(self.id_keyword, ""), str):
+        id_keyword = id_keyword_of(self.draft)
+        self._has_ids = bool(self._documents) or f'"{id_keyword}"' in text
+        if isinstance(root, dict) and not isinstance(root.get(id_keyword, ""), str):
             # the library would not say it so
-            raise SchemaError(f"an id is a text, not {_shorten(root[self.id_keyword])}", "", self.id_keyword)
+            raise SchemaError(f"an id is a text, not {_shorten(root[id_keyword])}", "", id_keyword)
         #: Resource -> the names of its dynamic anchors.
         self._anchors: dict[str, frozenset[str]] = {}
         #: Identity of a resource's contents -> its URI.
         self._uris: dict[int, str] = {}
-        has_anchors = '"$dynamicAnchor"' in text or '"$recursiveAnchor"' in text
+        self._drafts: dict[str, int] = {}
+        has_anchors = '"$dynamicAnchor"' in self.text or '"$recursiveAnchor"' in self.text
         scope = self._enter((), self._root_resolver()) if has_anchors else ()
         self.root = self._add(root, None, "", None, self.draft, scope)
 
@@ -154,10 +161,14 @@ class Document:
             self._by_identity[id(schema), scope] = node
             if "$schema" in schema:
                 node.draft = declared_draft(schema, draft, node.pointer)
-            if self._has_ids and parent is not None and isinstance(schema.get(self.id_keyword), str):
+            if self._has_ids and parent is not None and has_id(schema, node.draft):
                 node.resolver = self._subresolver(node, resolver)
                 node.scope = self._enter(scope, node.resolver)
         return node
+
+    def may_have(self, keyword: str) -> bool:
+        """Whether the keyword may stand somewhere that references lead to, in a metaschema as well."""
+        return f'"{keyword}"' in self.text or "\\u" in self.text or _REFERS_ELSEWHERE.search(self.text) is not None
 
     def child(self, parent: Node, schema: Any, key: Key) -> Node:
         """The node of a schema inside another one, at the keys `key`."""
@@ -188,7 +199,7 @@ class Document:
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(here, dict) and name in here:
                 here = here[name]
-                if self._has_ids and isinstance(here, dict) and isinstance(here.get(self.id_keyword), str):
+                if self._has_ids and isinstance(here, dict) and has_id(here, draft):
                     return None  # what is inside has a base of its own
                 if isinstance(here, dict) and "$schema" in here:
                     draft = declared_draft(here, draft, node.pointer)
@@ -208,18 +219,51 @@ class Document:
             found = resolver.lookup("#" if keyword == "$recursiveRef" else reference)
             found = self._dynamic(node, keyword, reference, found)
         except (Unresolvable, Unretrievable, ValueError) as error:
-            is_local = reference.startswith("#")
-            kind: Any = SchemaError if is_local else SchemaUnsupported
-            advice = "leads nowhere" if is_local else "leads to another document; put that into $defs"
-            raise kind(f"{reference!r} {advice}", node.pointer, keyword) from error
+            raise self._lost(node, keyword, reference) from error
         except (AttributeError, TypeError) as error:  # the library takes what a pointer passes for a schema
             raise SchemaUnsupported(f"{reference!r} cannot be followed", node.pointer, keyword) from error
         schema, scope = found.contents, self._enter(node.scope, found.resolver)
         known = self._by_identity.get((id(schema), scope)) if isinstance(schema, dict) else None
         if known is None:
-            draft = declared_draft(found.resolver.lookup("#").contents, self.draft, node.pointer)
-            known = self._add(schema, None, f"({reference})", self._without_past(found.resolver), draft, scope)
+            key = self._place(found.resolver, reference.rpartition("#")[2] if "#" in reference else "")
+            draft = declared_draft(found.resolver.lookup("#").contents, self._draft(found.resolver), key)
+            known = self._add(schema, None, key, self._without_past(found.resolver), draft, scope)
         return known
+
+    def _lost(self, node: Node, keyword: str, reference: str) -> TokdfaError:
+        """The error for a reference that leads nowhere."""
+        from referencing.exceptions import Unresolvable
+
+        document, _, fragment = reference.partition("#")
+        try:
+            (node.resolver or self._registry_resolver()).lookup(document)
+        except Unresolvable:
+            there = f"; the registry has {_shorten(sorted(self._documents))}" if self._documents else ""
+            advice = f"leads to another document; give that as one of registry, or put it into $defs{there}"
+            return SchemaUnsupported(f"{reference!r} {advice}", node.pointer, keyword)
+        except ValueError:
+            return SchemaUnsupported(f"{reference!r} is no URI", node.pointer, keyword)
+        return SchemaError(f"{reference!r} leads nowhere: there is no #{fragment}", node.pointer, keyword)
+
+    def _place(self, resolver: Any, fragment: str) -> str:
+        """What stands at the beginning of the pointers of a resource."""
+        uri = self._uri(resolver) or ""
+        is_root = resolver.lookup("#").contents is self._root_schema
+        return unquote(fragment) if is_root and fragment[:1] in ("", "/") else f"{uri}#{unquote(fragment)}"
+
+    def _draft(self, resolver: Any) -> int:
+        """The draft of the resource that a resolver is in, if it declares none itself."""
+        uri = self._uri(resolver)
+        if uri is None or not self._documents:
+            return self.draft
+        found = self._drafts.get(uri)
+        if found is None:
+            resource = self._registry[uri]
+            equal = (
+                k for k, each in enumerate(_specifications()) if each.create_resource(resource.contents) == resource
+            )
+            found = self._drafts[uri] = next(equal, self.draft)
+        return found
 
     def _dynamic(self, node: Node, keyword: str, reference: str, found: Any) -> Any:
         """What a reference leads to in the scope of `node`; `found` is where it leads by itself."""
@@ -269,26 +313,58 @@ class Document:
         """`_root_resolver`, which raises whatever the library raises."""
         if self._registry is None:
             from jsonschema_specifications import REGISTRY
-            from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
 
             spend(NS_PER_CHARACTER_WITH_IDS * len(self.text))
-            specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
+            specification = _specifications()[self.draft]
             resource = specification.create_resource(self._root_schema)
-            registry = REGISTRY.with_resource(resource.id() or "", resource).crawl()
-            self._uris = {id(registry.contents(uri)): uri for uri in registry}
+            others = self._registered(specification, REGISTRY)
+            registry = others.with_resource(resource.id() or "", resource).crawl()
+            # where a document has an id of its own, that is its base
+            ordered = sorted(registry, key=lambda uri: uri not in self._documents)
+            self._uris = {id(registry.contents(uri)): uri for uri in ordered}
             if id(self._root_schema) not in self._uris:
-                raise SchemaError("a schema inside has the id of the whole document", "", self.id_keyword)
+                keyword = id_keyword_of(self.draft)
+                raise SchemaError("a schema inside has the id of the whole document", "", keyword)
             self._registry = registry
         return self._registry.resolver(self._uris[id(self._root_schema)])
 
+    def _registered(self, specification: Any, registry: Any) -> Any:
+        """The library's registry with the other documents. Raises SchemaError, which names the document at fault."""
+        from referencing import Resource
+
+        for uri, schema in self._documents.items():
+            resource = Resource.from_contents(schema, default_specification=specification)
+            registry = registry.with_resource(uri, resource)
+            try:
+                registry = registry.crawl()
+            except (AttributeError, TypeError, ValueError) as error:
+                place, keyword = _find_misnamed(schema)
+                message = f"ids, anchors and references cannot be read ({error})"
+                raise SchemaError(message, f"{uri}#{place}", keyword) from error
+        return registry
+
     def _subresolver(self, node: Node, resolver: Any) -> Any:
         """The resolver inside a schema that has an id of its own."""
-        from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
-
-        specification = (DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012)[self.draft]
         spend(NS_PER_REFERENCE)
         outer = resolver or self._root_resolver()
-        return outer.in_subresource(specification.create_resource(node.schema))
+        return outer.in_subresource(_specifications()[node.draft].create_resource(node.schema))
+
+
+def _specifications() -> tuple[Any, ...]:
+    """What the library knows of each draft."""
+    from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
+
+    return DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
+
+
+def id_keyword_of(draft: int) -> str:
+    """The keyword of a resource's URI."""
+    return "id" if draft == DRAFT_4 else "$id"
+
+
+def has_id(schema: dict[str, Any], draft: int) -> bool:
+    """Whether a schema has a URI of its own."""
+    return isinstance(schema.get(id_keyword_of(draft)), str)
 
 
 def declared_draft(schema: Any, default: int, pointer: str) -> int:

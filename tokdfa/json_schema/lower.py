@@ -59,7 +59,7 @@ def lower_and_remember(
     """
     dropped: list[Dropped] = []
     while True:
-        document = Document(constraint.text)
+        document = Document(constraint.text, constraint.registry)
         left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
             prelude = _prelude(tuple(constraint.spelling.items()))
@@ -119,7 +119,7 @@ class SchemaLowering:
             from tokdfa.json_schema.distinct import find_repeatable
 
             self.repeatable = find_repeatable(shape_builder, root, self.constraint.lenient)
-        if shape_builder.oracle.remembers and '"uniqueItems"' in document.text:
+        if shape_builder.oracle.remembers and document.may_have("uniqueItems"):
             self.places = find_places(shape_builder, root, self.constraint)
         uncertain: list[State] = []
         if len(document.text) > LARGE:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema.clauses import ANYTHING, EVERYTHING, IMPOSSIBLE, NOTHING, Shape, State
+from tokdfa.json_schema.document import id_keyword_of
 from tokdfa.json_schema.keyword_names import DEMANDING, plain_shape
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class SchemaStates:
         Whoever then asks for the shape of the schema itself, gets the error. `hops`: references followed before.
         """
         reference = schema["$ref"]
-        if self.dropped or not isinstance(reference, str) or self.document.id_keyword in schema:
+        if self.dropped or not isinstance(reference, str) or id_keyword_of(parent.draft) in schema:
             return None
         if len(schema) > 1 and ("type" in schema or schema.keys() & DEMANDING != {"$ref"}):
             return None

@@ -148,6 +148,8 @@ class Peer(Backend):
             return Support(
                 False, f"{self.name} does not promise that no name comes twice: duplicates must be 'declared'"
             )
+        if answer and isinstance(constraint, JsonSchema) and constraint.registry:
+            return Support(False, f"{self.name} is given one document: put those of registry into $defs")
         if answer and isinstance(constraint, Regex | Choice):
             try:
                 self.fitted_pattern(constraint)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 #: Options of JSON schemas, by the names that `JsonSchema` has for them.
-SCHEMA_OPTIONS = ("profile", "order", "duplicates", *SPELLING, "max_nesting", "lenient")
+SCHEMA_OPTIONS = ("profile", "order", "duplicates", *SPELLING, "max_nesting", "registry", "lenient")
 #: Values of these that say nothing new, unless a profile is given.
 _UNCHANGED = {"profile": "all", "duplicates": "declared", **PROFILES["all"]}
 #: What says which kind of constraint an entry is -> the options that go with it.
@@ -68,6 +68,7 @@ class ConstraintEntry(Strict):
     numbers: Literal["all", "natural"] | None = None
     number_digits: Annotated[int, Field(ge=0, le=MAX_NUMBER_DIGITS)] | None = None
     max_nesting: Annotated[int, Field(ge=0, le=MAX_NESTING)] | None = None
+    registry: dict[str, dict[str, Any] | bool] | None = None
     lenient: bool = False
     texts: list[str] = Field(default_factory=list)
 
