@@ -39,6 +39,7 @@ FAST = {
     "display": "masks",
     "models": "table base",
     "decoding": "loop",
+    "serving": "requests",
     "skew": "eos",
     "guide": "vocabulary",
     "lab/measure": "workloads oracle engines",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tokdfa.grammar.tool_formats import tools
     from tokdfa.mask import allocate_mask, mask_to_bool, mask_to_ids
     from tokdfa.models.registry import load_model
+    from tokdfa.serving.batch_matcher import BatchMatcher
+    from tokdfa.serving.compiling import ConstraintCache, compile_async
     from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -48,15 +50,20 @@ _PUBLIC = {
     "generate": "tokdfa.decoding.loop",
     "apply_masks": "tokdfa.decoding.torch_masks",
     "show": "tokdfa.display",
+    "BatchMatcher": "tokdfa.serving.batch_matcher",
+    "ConstraintCache": "tokdfa.serving.compiling",
+    "compile_async": "tokdfa.serving.compiling",
     "Tokenizer": "tokdfa.vocabulary.tokenizers",
     "load_tokenizer": "tokdfa.vocabulary.tokenizers",
     "Vocabulary": "tokdfa.vocabulary.vocabulary",
 }
 
 __all__ = [
+    "BatchMatcher",
     "Choice",
     "Constrained",
     "Constraint",
+    "ConstraintCache",
     "Grammar",
     "JsonSchema",
     "Regex",
@@ -68,6 +75,7 @@ __all__ = [
     "apply_masks",
     "backends",
     "compile",
+    "compile_async",
     "constrain",
     "fill_masks",
     "fill_tree",

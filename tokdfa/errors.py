@@ -164,7 +164,7 @@ class TokenRefused(TokdfaError):
     """`Matcher.advance` was given a token whose mask bit is not set; the matcher has not moved."""
 
     def __init__(self, token: int, reason: str = "its mask bit is not set here") -> None:
-        self.token = token
+        self.token, self.reason = token, reason
         super().__init__(f"token {token} is not allowed: {reason}")
 
 

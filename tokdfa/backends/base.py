@@ -217,7 +217,7 @@ class CompiledConstraint(ABC):
 
     def shortest_completion(self, matcher: Matcher) -> list[int]:
         """The fewest tokens to an end from where one of its matchers is: see `Matcher.shortest_completion`."""
-        with self.working:
+        with budget.spending(self.working.budget, self.working.what):  # `working` is for one thread at a time
             return ends_of(self, matcher).path(matcher._whereabouts())
 
     @abstractmethod

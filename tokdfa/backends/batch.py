@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -129,8 +129,8 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
     """Write the mask of each matcher into a row of `out`: int32, C-contiguous, shape (matchers, words).
 
     Kept masks of matchers of one compiled constraint are written by one kernel call, on `threads` threads; all others
-    one after another as by `fill_mask`. `out` may be a torch tensor on the CPU. Raises ArgumentError if it does not
-    fit.
+    as by `fill_mask`, each matcher by one of the threads. `out` may be a torch tensor on the CPU. Raises ArgumentError
+    if it does not fit, and what a matcher raises, when all others are done.
     """
     matchers = list(as_sequence(matchers, "matchers", "matchers"))
     if not all(issubclass(kind, Matcher) for kind in set(map(type, matchers))):
@@ -141,11 +141,12 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
     words = masks.mask_words(matchers[0].vocab.size) if matchers else 0
     out = masks.check_mask(out, 32 * words, len(matchers), "out")
     stores: dict[MaskStore, list[int]] = {}
+    single: list[int] = []
     for k, matcher in enumerate(matchers):
         if isinstance(matcher, StateMatcher) and matcher.store is not None:
             stores.setdefault(matcher.store, []).append(k)
         else:
-            matcher.fill_mask(out[k])
+            single.append(k)
     for store, members in stores.items():
         whole = len(members) == len(matchers)
         batch: list[Any] = [matchers[k] for k in members]
@@ -157,8 +158,23 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
         missing = slab.fill(store, states, target, threads)
         if not whole:
             out[members] = target
-        for k in missing.tolist():
-            batch[k].fill_mask(out[members[k]])
+        single += [members[k] for k in missing.tolist()]
+    _fill_each([(matchers[k], out[k]) for k in single], threads)
+
+
+def _fill_each(rows: list[tuple[Matcher, npt.NDArray[np.int32]]], threads: int) -> None:
+    """Fill masks one by one; with several threads each takes the next matcher, all rows of it."""
+    if threads == 1 or len(rows) < 2:
+        for matcher, row in rows:
+            matcher.fill_mask(row)
+        return
+    by_matcher: dict[int, list[tuple[Matcher, npt.NDArray[np.int32]]]] = {}
+    for matcher, row in rows:  # which is for one thread, and may stand here twice
+        by_matcher.setdefault(id(matcher), []).append((matcher, row))
+    jobs = [_workers(threads).submit(_fill_each, its_rows, 1) for its_rows in by_matcher.values()]
+    wait(jobs)
+    for job in jobs:
+        job.result()
 
 
 def fill_tree(

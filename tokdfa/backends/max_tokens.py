@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tokdfa.backends.matcher import Matcher, StateMatcher
 from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.shortest_ends import ShortestEnds
+from tokdfa.core.budget import spending
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from tokdfa.constraint import Constraint
-    from tokdfa.core.budget import spending
     from tokdfa.mask import Mask
 
 #: For how many numberings of states distances are kept: generations of tables, contexts.
@@ -69,6 +69,8 @@ class EndingMatcher(Matcher):
     def __init__(self, compiled: Countable, inner: Matcher, max_tokens: int) -> None:
         super().__init__(inner.vocab)
         self._compiled, self._inner, self._max_tokens = compiled, inner, max_tokens
+        #: Of its own: that of the compiled constraint is entered by one thread at a time, under the strategy's lock.
+        self._working = spending(compiled.working.budget, compiled.working.what)
         self.counters = inner.counters
 
     @classmethod
@@ -96,7 +98,7 @@ class EndingMatcher(Matcher):
     def _fill_mask(self, out: Mask) -> None:
         self._inner.fill_mask(out)
         if not self.is_finished():
-            with self._compiled.working:
+            with self._working:
                 ends_of(self._compiled, self._inner).restrict(self._inner._whereabouts(), self.tokens_left - 1, out)
 
     def _advance(self, token: int) -> None:
@@ -114,7 +116,7 @@ class EndingMatcher(Matcher):
         return allowed
 
     def _is_within(self, tokens: int) -> bool:
-        with self._compiled.working:
+        with self._working:
             return ends_of(self._compiled, self._inner).is_within(self._inner._whereabouts(), tokens)
 
     def shortest_completion(self) -> list[int]:

@@ -18,6 +18,8 @@ from tokdfa.core.packages import installed_version
 from tokdfa.errors import TokdfaError, UnknownNameError, UnsupportedConstraint
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tokdfa.backends.base import Backend, CompiledConstraint, Option
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -102,12 +104,19 @@ def compile(
     backend or an option that does not exist, OptionError for an option's value, UnsupportedConstraint, which names the
     backends that take such a constraint, and what `Backend.compile` raises.
     """
+    return backend_for(constraint, vocab, backend, options).compile(constraint)
+
+
+def backend_for(
+    constraint: Constraint, vocab: Vocabulary | Tokenizer, backend: str | None, options: Mapping[str, Any]
+) -> Backend:
+    """The backend that `compile` compiles with; raises what that raises before it begins."""
     kind = check_constraint(constraint).kind
     made = create_backend(default_backend(constraint) if backend is None else backend, vocab, **options)
     if kind not in made.kinds:
         able = ", ".join(name for name in BUILT_IN if kind in backend_class(name).kinds)
         raise UnsupportedConstraint(f"{made.supports(constraint).reason}; backends that take a {kind}: {able}")
-    return made.compile(constraint)
+    return made
 
 
 @dataclass(frozen=True)

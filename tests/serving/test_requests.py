@@ -1,0 +1,70 @@
+"""Requests of serving engines as constraints."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import tokdfa
+from tokdfa.errors import ArgumentError, GrammarSyntaxError, OptionError, UnknownNameError, UnsupportedConstraint
+from tokdfa.serving.requests import KINDS, read_request
+
+TAGS = {
+    "structures": [
+        {"begin": "<call=a>", "schema": {"type": "integer"}, "end": "</call>"},
+        {"begin": "<call=b>", "schema": {"type": "boolean"}, "end": "</call>"},
+    ],
+    "triggers": ["<call="],
+}
+#: kind, text, texts that are of it, and texts that are not even the beginning of one, by their last byte.
+CASES = [
+    ("json", '{"type": "integer"}', ["12", "-3"], ["-0", "a"]),
+    ("json_object", "", ['{"a": 1}', "{}"], ["[", "1"]),
+    ("regex", "a+b?", ["aa", "ab"], ["b", "abb"]),
+    ("choice", '["yes", "no"]', ["yes", "no"], ["yn", "x"]),
+    ("grammar", 'start: "a" start?', ["aaa"], ["b"]),
+    ("ebnf", 'root ::= "a" root | "b"', ["aab", "b"], ["bb"]),
+    (
+        "structural_tag",
+        json.dumps(TAGS),
+        ["", "<call=a>12</call>x", "<call <call=b>true</call>"],
+        ["<call=c", "<call=a>t"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "members", "others"), CASES)
+def test_a_request_is_its_constraint(kind: str, text: str, members: list[str], others: list[str]) -> None:
+    compiled = tokdfa.compile(read_request(kind, text), tokdfa.load_tokenizer("bytes"))
+    for member in members:
+        matcher = compiled.start()
+        for token in member.encode():
+            matcher.advance(token)
+        assert matcher.can_end(), member
+    for other in others:
+        matcher = compiled.start()
+        for token in other.encode()[:-1]:
+            matcher.advance(token)
+        assert not matcher.allows(other.encode()[-1]), other
+
+
+def test_every_kind_has_a_case() -> None:
+    assert sorted(KINDS) == sorted(case[0] for case in CASES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "error", "message"),
+    [
+        ("jsn", "{}", UnknownNameError, "did you mean 'json'"),
+        ("json", "{", OptionError, "not JSON"),
+        ("choice", "yes", ArgumentError, "choice: its text is not JSON"),
+        ("choice", '{"a": 1}', ArgumentError, "JSON array"),
+        ("ebnf", 'root ::= ("a"', GrammarSyntaxError, "line 1, column 10"),
+        ("structural_tag", '{"format": {}}', UnsupportedConstraint, "'structures' is missing"),
+        ("structural_tag", json.dumps({**TAGS, "triggers": ["<x"]}), ArgumentError, "no trigger begins '<call=a>'"),
+    ],
+)
+def test_errors(kind: str, text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        read_request(kind, text)

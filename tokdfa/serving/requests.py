@@ -1,0 +1,82 @@
+"""What serving engines put into their requests, a kind and a text, as constraints.
+
+| kind | text |
+|---|---|
+| ``json`` | a JSON schema |
+| ``json_object`` | nothing: any JSON object |
+| ``regex`` | a pattern |
+| ``choice`` | a JSON array of texts |
+| ``grammar``, ``ebnf`` | a grammar in Lark's notation, or in EBNF or GBNF if it has ``::=`` |
+| ``structural_tag`` | tags in free text: ``{"structures": [{"begin", "schema", "end"}], "triggers": [...]}`` |
+
+Schemas get the profile ``generation``, as those of `tokdfa.constrain` do.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
+from tokdfa.core.arguments import as_text
+from tokdfa.errors import ArgumentError, UnknownNameError, UnsupportedConstraint
+from tokdfa.grammar import parts
+from tokdfa.grammar.gbnf import read_gbnf
+
+if TYPE_CHECKING:
+    from tokdfa.constraint import Constraint
+
+KINDS = ("json", "json_object", "regex", "choice", "grammar", "ebnf", "structural_tag")
+
+
+def read_request(kind: str, text: str, **options: Any) -> Constraint:
+    """The constraint of a request. `options`: of `JsonSchema`, for its schemas.
+
+    Raises UnknownNameError for a kind, ArgumentError for a text that is not what its kind wants, UnsupportedConstraint
+    for structural tags of another form, and what the constraint raises.
+    """
+    kind = as_text(kind, "kind").lower()
+    if kind not in KINDS:
+        raise UnknownNameError("kind of request", kind, KINDS)
+    options = {"profile": "generation", **options}
+    match kind:
+        case "json":
+            return JsonSchema(as_text(text, "the schema"), **options)
+        case "json_object":
+            return JsonSchema({"type": "object"}, **options)
+        case "regex":
+            return Regex(as_text(text, "the pattern"))
+        case "choice":
+            choices = _read_json(text, "choice")
+            if not isinstance(choices, list):
+                raise ArgumentError(f"choice takes a JSON array of texts, not {text[:40]!r}")
+            return Choice(choices)
+        case "structural_tag":
+            return _structural_tag(_read_json(text, "structural_tag"), options)
+    return read_gbnf(text) if "::=" in as_text(text, "the grammar") else Grammar(text, json_options=options)
+
+
+def _read_json(text: str, kind: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ArgumentError(f"{kind}: its text is not JSON: {error}") from None
+
+
+def _structural_tag(described: Any, options: dict[str, Any]) -> Grammar:
+    try:
+        structures, triggers = described["structures"], [str(trigger) for trigger in described["triggers"]]
+        found = [(str(one["begin"]), one["schema"], str(one["end"])) for one in structures]
+    except (TypeError, KeyError, AttributeError) as error:
+        raise UnsupportedConstraint(
+            f"structural_tag: {error} is missing; tags are read as "
+            '{"structures": [{"begin": ..., "schema": ..., "end": ...}], "triggers": [...]}; write others as a grammar '
+            "(tokdfa.grammar.parts)"
+        ) from None
+    members = []
+    for begin, schema, end in found:
+        trigger = next((trigger for trigger in triggers if begin.startswith(trigger)), None)
+        if trigger is None:
+            raise ArgumentError(f"structural_tag: no trigger begins {begin!r}; the triggers are {triggers}")
+        members.append(parts.tag(begin, parts.json(schema, **options), end, trigger=trigger))
+    return Grammar(str(parts.tags(*members)))
