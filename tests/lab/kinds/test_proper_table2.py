@@ -144,3 +144,21 @@ def test_means_medians_and_maxima_stand_beside_published_means():
     assert "18 masks of proper engines compared bit by bit: 0 differ." in told.sentences
     assert told.texts("proper_table2_failures")[0][:5] == ["mistral-v1", "3", "pairs", "timeout", "1"]
     assert told.charts["proper_table2_steps"].panels
+
+
+def test_what_a_library_knows_is_not_settled_again():
+    """Counted: without parts all is settled when compiling, with parts on first masks, with a library before."""
+    engines = [
+        {"label": name, "backend": "cartesian_merge", "step": 3, "options": {"vegas": name}}
+        for name in ("off", "parts", "library")
+    ]
+    known = [{"regex": r"height: [^\n]+\n", "texts": ["height: 3 feet\n"]}]
+    rows = run(engines=engines, regex=r"weight: [^\n]+\n", texts={"month": ["weight: two\n"]}, walks=0, known=known)
+    found = {row["engine"]: row for row in rows if row["step"] == 4}
+    settled = {name: row["settled_transitions"] for name, row in found.items()}
+    # without parts the first mask, made when compiling, settles what is not full; ends of lines still come
+    assert settled["parts"] > 50_000 > 1_000 > settled["library"]
+    assert {row["first_masks"] for row in found.values()} == {found["off"]["first_masks"]}
+    assert all(row["differing"] == 0 and row["masks"] > 8 for row in found.values())
+    compiled = {row["engine"]: row["transitions"] for row in rows if row["step"] == 3}
+    assert compiled["off"] > 50_000 > 1_000 > compiled["parts"]

@@ -16,6 +16,9 @@ Options:
   (`tokdfa.backends.proper_merge.relevant_pairs`), all at once when compiling. ``max_pairs``, ``max_seconds`` and
   ``skip_visited``, as its notebook does, are for it alone.
 - ``lazy``: settle states when a mask first needs them. Otherwise all that can be reached are settled when compiling.
+- ``vegas``: states are settled part by part, between places that no token runs across, equal parts once: those of the
+  constraint (``parts``), or of all constraints for the tokenizer (``library``), as 002 proposes at its end
+  (`tokdfa.backends.proper_merge.vegas_tables`). For tokenizers without whole pieces; with the others it is ``off``.
 
 The tokens before the text count (`start(context)`), as in `tokdfa.backends.proper_merge.direct_merge`.
 """
@@ -34,6 +37,7 @@ from tokdfa.backends.proper_merge.proper_states import ProperStates, State, begi
 from tokdfa.backends.proper_merge.proper_table import ProperTable
 from tokdfa.backends.proper_merge.relevant_pairs import MAX_PAIRS, RelevantPairs
 from tokdfa.backends.proper_merge.spellable import spellable_part
+from tokdfa.backends.proper_merge.vegas_tables import PartTables, VegasTable, load_part_tables
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.regex.compile import MAX_STATES
 from tokdfa.token_automata.liveness import cannot_spell
@@ -62,6 +66,10 @@ class CartesianMerge(Backend):
     options: ClassVar[tuple[Option, ...]] = (
         Option("relevance", str, "fixpoint", "how dead ends are found", choices=("fixpoint", "pairs")),
         Option("lazy", bool, True, "settle states when a mask first needs them"),
+        Option(
+            *("vegas", str, "parts", "equal parts that no token leaves are settled once (relevance=fixpoint only)"),
+            choices=("off", "parts", "library"),
+        ),
         Option("minimal", bool, True, "minimise the DFA first"),
         Option("max_states", int, MAX_STATES, "limit on DFA states before the pre-tokenizer comes in", minimum=1),
         Option(
@@ -113,6 +121,9 @@ class CompiledCartesianMerge(CompiledConstraint):
         super().__init__(constraint, backend.vocab, backend.name)
         self.dfa, self.phases = dfa, phases
         self._canonicity, self._marked, self._settings = canonicity, marked, backend.settings
+        tokenizer = backend.vocab.tokenizer
+        assert tokenizer is not None
+        self._parts = load_part_tables(tokenizer) if backend.settings["vegas"] == "library" else PartTables()
         with phases.measure("pieces"):
             product = marked_product(dfa, marked, limit=self._settings["max_piece_states"])
             refuse_isolated(product, canonicity)
@@ -136,6 +147,8 @@ class CompiledCartesianMerge(CompiledConstraint):
             "dead_transitions": self.table.dead_transitions,
             "bytes": self.states.nbytes,
         }
+        if isinstance(self.table, VegasTable):
+            self.sizes |= {"cuts": int(self.table.is_cut.sum()), "parts": self.table.parts_found}
         if isinstance(self.table, RelevantPairs):
             self.sizes |= {"pairs": self.table.visited_pairs, "edges": self.table.edges}
 
@@ -188,13 +201,19 @@ class CompiledCartesianMerge(CompiledConstraint):
         if self._by_pairs:
             limits = {name: settings[name] for name in ("max_transitions", "max_pairs", "max_seconds", "skip_visited")}
             table: ProperTable = RelevantPairs(automaton, canonicity, start, **limits)
+        elif settings["vegas"] != "off" and canonicity.whole_pieces.node_count == 1:
+            table = VegasTable(automaton, canonicity, self._parts, settings["max_transitions"])
         else:
             table = ProperTable(automaton, canonicity, settings["max_transitions"])
         return ProperStates(table, settings["mask_mb"] << 20)
 
 
 class CartesianMergeMatcher(StateMatcher[State]):
-    """A matcher over proper states."""
+    """A matcher over proper states.
+
+    Counters: `first_masks`, those of states that no matcher had been in before; `settled_states` and
+    `settled_transitions`, what had to be settled for them.
+    """
 
     def __init__(self, vocab: Vocabulary, states: ProperStates, start: State) -> None:
         super().__init__(vocab, start)
@@ -207,7 +226,9 @@ class CartesianMergeMatcher(StateMatcher[State]):
         return self.states.can_end(state)
 
     def _fill(self, state: State, out: Mask) -> None:
-        self.states.fill(state, out)
+        settled = self.states.fill(state, out)
+        if settled is not None:
+            self._count(first_masks=1, settled_states=settled[0], settled_transitions=settled[1])
 
     def _fork_empty(self) -> CartesianMergeMatcher:
         return CartesianMergeMatcher(self.vocab, self.states, self.state)
@@ -221,7 +242,7 @@ def _warm_up() -> None:
     from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback, toy_with_pieces
 
     tokenizers = {"(a|b|\u00e9)+": toy_with_byte_fallback(), r"([ab]+\.){1,9}": toy_with_pieces()}
-    variants: tuple[dict[str, Any], ...] = ({}, {"lazy": False}, {"relevance": "pairs"})
+    variants: tuple[dict[str, Any], ...] = ({}, {"lazy": False}, {"vegas": "off"}, {"relevance": "pairs"})
     for pattern, tokenizer in tokenizers.items():
         mask = masks.allocate_mask(tokenizer.vocabulary.size)
         for options in variants:

@@ -113,15 +113,21 @@ class ProperStates:
         """Whether the text may end."""
         return any(self._may_stop(key, ENDS) for key in state[1])
 
-    def fill(self, state: State, out: Mask) -> None:
-        """Overwrite `out` with the tokens that may come next, end tokens included. 1 to 3 us once kept."""
+    def fill(self, state: State, out: Mask) -> tuple[int, int] | None:
+        """Overwrite `out` with the tokens that may come next, end tokens included. 1 to 3 us once kept.
+
+        Returns None then, else (states, transitions) that had to be settled first.
+        """
         last, keys = state
-        choices = self._choices.get((last < 0, keys))
+        choices, settled = self._choices.get((last < 0, keys)), None
         if choices is None:
+            table = self.table
+            states, transitions = table.settled_states, table.transitions
             choices = self._make_choices(last < 0, keys)
+            settled = table.settled_states - states, table.transitions - transitions
         if last < 0:
             np.copyto(out, choices.direct)
-            return
+            return settled
         forbidden = self._forbidden.get(last)
         if forbidden is None:
             forbidden = self.canonicity.forbidden_after(last)
@@ -129,6 +135,7 @@ class ProperStates:
             write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
         else:
             combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
+        return settled
 
     def step(self, state: State, token: int) -> State | None:
         """The state after `token`, None if it is not allowed. 3 to 8 us a hypothesis."""

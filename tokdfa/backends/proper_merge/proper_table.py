@@ -247,8 +247,11 @@ def _is_live_kernel(state, last, rows, suspects, pair):  # type: ignore[no-untyp
 def _judge_targets_kernel(tokens, targets, rows, suspects, pair):  # type: ignore[no-untyped-def]
     """Which entries are live: bool, one for each of `targets`."""
     live = np.empty(len(targets), dtype=np.bool_)
+    status = rows.status
     for k in range(len(targets)):
-        live[k] = targets[k] < 0 or _is_live_kernel(targets[k], tokens[k], rows, suspects, pair)
+        # a call costs a microsecond, as numba counts references to all that it takes; most targets need none
+        known = status[targets[k]] if targets[k] >= 0 else _ALL
+        live[k] = known == _ALL or (known != _NONE and _is_live_kernel(targets[k], tokens[k], rows, suspects, pair))
     return live
 
 
@@ -260,30 +263,35 @@ def _settle_kernel(begin, count, rows, suspects, used, pair, before):  # type: i
     """
     grew = np.zeros(count - begin, dtype=np.int32)  # the last sweep in which a state got live tokens
     sweep, changed = 1, True
+    live, targets, tokens, status = rows.live, rows.targets, rows.tokens, rows.status
+    live_tokens, live_counts, tried = rows.live_tokens, rows.live_counts, rows.tried
     while changed:
         changed = False
         for state in range(count - 1, begin - 1, -1):
             first, end = rows.offsets[state], rows.offsets[state + 1]
             wait = 4 * TRIES
             for k in range(first, end):
-                if rows.live[k]:
+                if live[k]:
                     continue
-                target = rows.targets[k]
+                target = targets[k]
                 if sweep > 1 and (target < begin or grew[target - begin] < sweep - 1):
                     continue
-                if target >= 0 and not _is_live_kernel(target, rows.tokens[k], rows, suspects, pair):
+                known = status[target] if target >= 0 else _ALL
+                if known == _NONE:  # see `_judge_targets_kernel` for why this is not left to the call
                     continue
-                rows.live[k] = True
-                rows.live_tokens[first + rows.live_counts[state]] = rows.tokens[k]
-                rows.live_counts[state] += 1
+                if known != _ALL and not _is_live_kernel(target, tokens[k], rows, suspects, pair):
+                    continue
+                live[k] = True
+                live_tokens[first + live_counts[state]] = tokens[k]
+                live_counts[state] += 1
                 grew[state - begin] = sweep
                 changed = True
                 if end - first <= SHORT_ROW:
-                    rows.status[state] = _ASK
-                elif rows.status[state] == _SOME and rows.live_counts[state] - rows.tried[state] > wait:
+                    status[state] = _ASK
+                elif status[state] == _SOME and live_counts[state] - tried[state] > wait:
                     suspects, used = _clear_suspects_kernel(state, rows, suspects, used, pair, before)
                     wait *= 4
-            if end - first > SHORT_ROW and rows.status[state] != _ALL and grew[state - begin] == sweep:
+            if end - first > SHORT_ROW and status[state] != _ALL and grew[state - begin] == sweep:
                 suspects, used = _clear_suspects_kernel(state, rows, suspects, used, pair, before)
         sweep += 1
     return suspects, used

@@ -13,7 +13,8 @@ way included. One item is a tokenizer and a constraint. Each of its rows has a `
    in which engines that put work off do it: the first mask of all is ``first_s``, all masks of the first text
    ``text_s``. ``seconds`` and ``p99_s`` are of the same, ``again_s`` is the median of a second time round. ``call_s``
    is what timing a Python call that does nothing reports. ``masks`` were compared with the first engine's,
-   ``differing`` are not the same, which is a failure (``mismatch``).
+   ``differing`` are not the same, which is a failure (``mismatch``). ``first_masks``, ``settled_states`` and
+   ``settled_transitions`` are what matchers have counted.
 
 Compiles are medians over the repeats, in which the engines take turns; an engine that has used `seconds` takes no
 further repeats. Nothing stops a compile from outside: slow engines bring limits of their own (``max_seconds`` of the
@@ -33,12 +34,13 @@ from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Against, Bars, Column, Kind, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import clock_overhead_ns
-from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry, item_constraint, item_settings
 from tokdfa.lab.measure.engines import Engine, check_engines
-from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.limits import OK, Failure, attempt
 from tokdfa.lab.measure.measure import Contender, check_support, make_contenders, measure_compiles, replay
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.workloads import RandomWalk, Texts, plan_walks
+from tokdfa.mask import allocate_mask
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ MISMATCH = "mismatch"
 #: Seconds that all masks of an engine may take.
 REPLAY_SECONDS = 600.0
 _SIZES = ("states", "transitions", "pairs", "bytes")
+#: What matchers count of what is settled for masks: see `tokdfa.backends.proper_merge.cartesian_merge`.
+_COUNTERS = ("first_masks", "settled_states", "settled_transitions")
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
@@ -75,7 +79,8 @@ class Settings(Strict):
 
     `engines`: the first with step 3 is what masks are compared with. `texts`: label of a constraint -> its texts; in an
     item of a constraint that brings texts, those. `repeats`: of compiles; `seconds`: after which an engine takes no
-    further repeats. `walks` random walks of at most `steps` tokens.
+    further repeats. `walks` random walks of at most `steps` tokens. `known`: constraints with texts whose masks the
+    engines of step 3 make before anything is measured, for those that keep parts for the next constraint.
     """
 
     engines: list[StepEngine] = Field(min_length=1)
@@ -84,6 +89,7 @@ class Settings(Strict):
     seconds: Annotated[float, Field(gt=0)] = 5.0
     walks: Annotated[int, Field(ge=0, le=10_000)] = 5
     steps: Count = 60
+    known: list[ConstraintEntry] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _engines_exist(self) -> Settings:
@@ -106,10 +112,27 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     made = make_contenders(engines, tokenizer.vocabulary, constraint.kind)
     racing = [one for one in made.values() if isinstance(one, Contender)]
     check_support(racing, constraint)
+    for entry in typed.known:
+        for engine in engines:
+            if engine.step == 3 and isinstance(one := made[engine.name], Contender):
+                _make_known(one, entry, tokenizer)
     measure_compiles(racing, constraint, typed.repeats, first_mask=False, seconds=typed.seconds)
     rows = [_compile_row(engine, made[engine.name]) for engine in engines]
     rows += _mask_rows([one for one in engines if one.step == 3], made, constraint, tokenizer, typed, seed)
     return [{"tokenizer": tokenizer.name, "constraint": constraint.name, **row} for row in rows]
+
+
+def _make_known(one: Contender, entry: ConstraintEntry, tokenizer: Tokenizer) -> None:
+    """Make all masks of the texts of a constraint, untimed. An engine that cannot will not know its parts."""
+    compiled = attempt(one.backend.compile, entry.build())
+    if isinstance(compiled, Failure):
+        return
+    mask = allocate_mask(tokenizer.vocabulary.size)
+    for written in entry.texts:
+        matcher = compiled.start()
+        for token in tokenizer.encode(written):
+            matcher.fill_mask(mask)
+            matcher.advance(token)
 
 
 def _row(engine: StepEngine, step: int, one: Contender | Failure) -> dict[str, Any]:
@@ -167,6 +190,7 @@ def _mask_rows(
             times, again = (np.array(each[engine.name], dtype=np.float64) for each in rounds)
             differs = [one.differs for one in contender.outcome.samples if one.differs is not None]
             row |= {"call_s": call_s, "masks": len(differs), "differing": int(np.count_nonzero(differs))}
+            row |= {name: contender.outcome.counters.get(name) for name in _COUNTERS}
             if row["differing"] and row["status"] == OK:
                 row |= {"status": MISMATCH, "message": f"{row['differing']} masks are not those of {reference}"}
             if len(times):
@@ -191,7 +215,9 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     engine of each step with 002's tokenizer; what did not finish.
     """
     columns = ("seconds", "compile_s", "again_s", "first_s", "text_s", "call_s", "masks", "differing", "mask_ns")
-    rows = rows.reindex(columns=[*dict.fromkeys([*rows, *columns, *_SIZES])]).sort_values("step", kind="stable")
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, *columns, *_SIZES, *_COUNTERS])]).sort_values(
+        "step", kind="stable"
+    )
     done, is_mask = rows["status"] == OK, rows["step"] == 4
     rows["published_s"] = rows["step"].map({step: mean for step, (_, mean) in STEPS.items()})
     rows["activity"] = rows["step"].map({step: activity for step, (activity, _) in STEPS.items()})
@@ -255,6 +281,9 @@ KIND = Kind(
         Column("transitions", "transitions"),
         Column("pairs", "pairs visited"),
         Column("bytes", "memory", "B", "lower"),
+        Column("first_masks", "first masks", "", "neither", "masks of states that no mask was asked for before"),
+        Column("settled_states", "states settled", "", "lower", "when masks needed them, along all walks"),
+        Column("settled_transitions", "transitions settled", "", "lower", "when masks needed them, along all walks"),
     ),
     reference="fixpoint",
     case=("tokenizer", "constraint", "step"),
@@ -304,6 +333,15 @@ KIND = Kind(
                 Stat("differing", "sum", "differ"),
             ),
             where=f"step == 4 and status == '{OK}'",
+        ),
+        Summary(
+            "proper_table2_settled",
+            "What masks had to settle",
+            "Counted, not timed: masks that no matcher of the constraint had asked for before, and the states and "
+            "transitions settled for them, beyond those of step 3. Sums over the constraints.",
+            by=("tokenizer", "engine"),
+            values=(*(Stat(name, "sum") for name in _COUNTERS), Stat("masks", "sum", "of masks")),
+            where=f"step == 4 and status == '{OK}' and first_masks.notna()",
         ),
         Summary(
             "proper_table2_automata",

@@ -1,0 +1,224 @@
+"""Vegas configurations of CartesianMerge: cuts against plain reading, masks with parts against masks without."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.backends.proper_merge.token_languages import regexes
+from tests.backends.proper_oracle import merge_pairs
+from tests.packages import needs_smollm2
+from tests.proper.small_tokenizers import merge_list
+from tokdfa import mask as masks
+from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CompiledCartesianMerge
+from tokdfa.backends.proper_merge.direct_merge import DirectMerge
+from tokdfa.backends.proper_merge.marked_product import INSIDE
+from tokdfa.backends.proper_merge.proper_table import ProperTable
+from tokdfa.backends.proper_merge.vegas_tables import PartTables, VegasTable
+from tokdfa.constraint import Regex
+from tokdfa.errors import LimitExceeded
+from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.backends.base import Matcher
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+STRING = r'"([^"\\\x00-\x1f]|\\["\\n])*"'
+PATTERNS = {
+    "lines": r"name: [^\n]+\nage: [^\n]+\n",
+    "bounded": "x: [a-z]{1,6}\ny: [a-z]{1,6}\n",
+    "object": rf'\{{"name": {STRING}, "tags": \[({STRING}(, {STRING})*)?\], "n": -?[0-9]{{1,3}}\}}',
+    "loop": "(- (a+|b)\n)+",
+}
+
+
+def compile_both(tokenizer: Tokenizer, pattern: str, **options: str) -> list[CompiledCartesianMerge]:
+    """With parts, and without."""
+    ways = ({"vegas": "parts"} | options, {"vegas": "off"})
+    made = [CartesianMerge(tokenizer.vocabulary, **way).compile(Regex(pattern)) for way in ways]
+    assert all(isinstance(one, CompiledCartesianMerge) for one in made)
+    return made  # type: ignore[return-value]
+
+
+def mask_of(matcher: Matcher) -> list[int]:
+    mask = masks.allocate_mask(matcher.vocab.size)
+    matcher.fill_mask(mask)
+    return masks.mask_to_ids(mask).tolist()
+
+
+def compare_walks(
+    made: Sequence[CompiledCartesianMerge], tokenizer: Tokenizer, walks: int, steps: int, context: Sequence[int] = ()
+) -> int:
+    """Both masks at every step of random walks; returns how many were compared."""
+    rng, ends, compared = random.Random(made[0].constraint.name), set(tokenizer.vocabulary.end_tokens), 0
+    for _ in range(walks):
+        matchers = [one.start(context) for one in made]
+        for _ in range(steps):
+            first, second = map(mask_of, matchers)
+            assert first == second
+            compared += 1
+            going_on = [token for token in first if token not in ends]
+            if not going_on:
+                break
+            token = rng.choice(going_on)
+            for matcher in matchers:
+                matcher.advance(token)
+    return compared
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(pairs=merge_pairs("abc"), pattern=regexes())
+def test_masks_of_random_tokenizers(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], pattern: str
+) -> None:
+    tokenizer = load_tokenizer(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "abc", pairs))
+    made = compile_both(tokenizer, pattern)
+    assert compare_walks(made, tokenizer, 6, 12) > 6
+
+
+@pytest.mark.parametrize("name", ["mistral-v1", pytest.param("smollm2", marks=needs_smollm2)])
+@pytest.mark.parametrize("label", PATTERNS)
+def test_masks_of_real_tokenizers(name: str, label: str) -> None:
+    tokenizer = load_tokenizer(name)
+    made = compile_both(tokenizer, PATTERNS[label])
+    assert isinstance(made[0].table, VegasTable)
+    assert compare_walks(made, tokenizer, 4, 25) > 20
+
+
+def test_masks_after_a_context() -> None:
+    """The state in which the text goes on is never a cut: a token of the context stands before it."""
+    tokenizer = load_tokenizer("mistral-v1")
+    for pattern in ("[0-9]+(, [0-9]+)*", "rue|3|t[a-z]*\n"):
+        made = compile_both(tokenizer, pattern)
+        for context in ("boolean: t", "x = 12", "The answer is"):
+            assert compare_walks(made, tokenizer, 2, 6, tokenizer.encode(context)) > 2
+
+
+def crossed_by_reading(table: VegasTable) -> set[int]:
+    """The states that some token comes past strictly inside, by reading every token from every state."""
+    automaton, vocabulary = table.automaton, table.canonicity.vocabulary
+    rows = automaton.table.reshape(-1, automaton.classes)
+    found = set(automaton.starts)
+    for token in table.canonicity.text_trie.order.tolist():
+        for state in range(automaton.state_count):
+            path = [state]
+            for byte in vocabulary.token_bytes(token):
+                target = int(rows[path[-1], automaton.byte_class[byte]])
+                if target < 0:
+                    break
+                path.append(target // automaton.classes)
+            else:
+                found |= set(path[1:-1])
+    return found
+
+
+@pytest.mark.parametrize("pattern", ["(a|b|\u00e9)+", "(ab)*a?", "a(a|b){2,}b", "b(ab*)+"])
+def test_cuts_against_plain_reading(pattern: str) -> None:
+    (compiled, _) = compile_both(toy_with_byte_fallback(), pattern)
+    table = compiled.table
+    assert isinstance(table, VegasTable)
+    assert set(np.flatnonzero(~table.is_cut).tolist()) == crossed_by_reading(table)
+
+
+def test_rows_are_those_of_a_table_without_parts() -> None:
+    """Tokens, targets and liveness of every state, those inside characters included."""
+    (compiled, plain) = compile_both(
+        load_tokenizer("mistral-v1"), PATTERNS["bounded"].replace("a-z", "a-c\U00013000-\U00013010")
+    )
+    table, whole = compiled.table, plain.table
+    assert isinstance(table, VegasTable)
+    assert not isinstance(whole, VegasTable)
+    inside = 0
+    for key in range(table.automaton.state_count):
+        for ours, theirs in zip(table.row(key), whole.row(key), strict=True):
+            assert ours.tolist() == theirs.tolist()
+        inside += bool(table.automaton.can_stop[key] & INSIDE)
+    assert inside > 10
+
+
+def test_the_example_of_the_source() -> None:
+    """With Mistral's tokenizer a value of YAML is settled once for all its places, and only when a text gets there."""
+    tokenizer = load_tokenizer("mistral-v1")
+    with pytest.raises(LimitExceeded):
+        DirectMerge(tokenizer.vocabulary, max_transitions=300_000).compile(Regex(PATTERNS["lines"]))
+    made, plain = compile_both(tokenizer, PATTERNS["lines"])
+    table = made.table
+    assert isinstance(table, VegasTable)
+    assert table.transitions < 100 < 100_000 < plain.table.transitions
+    matcher = made.start()
+    settled = []
+    for token in tokenizer.encode("name: Ann\nage: old\n"):
+        matcher.fill_mask(masks.allocate_mask(tokenizer.vocabulary.size))
+        settled.append(table.transitions)
+        matcher.advance(token)
+    assert settled[-1] > 50_000  # the value, once
+    assert settled[-1] - settled[4] < 1_000
+    assert table.parts_known >= 1
+    assert matcher.counters["settled_transitions"] == settled[-1] - made.sizes["transitions"]
+
+
+def test_a_library_serves_the_next_constraint() -> None:
+    """What is known is the part, wherever it stands; without the library nothing is."""
+    tokenizer, tables = load_tokenizer("mistral-v1"), PartTables()
+    reused = []
+    for kept in (tables, tables, PartTables()):
+        for key in ("name", "title"):
+            compiled, _ = compile_both(tokenizer, rf'\{{"{key}": {STRING}, "x": 1\}}')
+            old = compiled.table
+            assert isinstance(old, VegasTable)
+            table = VegasTable(old.automaton, old.canonicity, kept)
+            matcher = compiled.start()
+            for token in tokenizer.encode(f'{{"{key}": "A b'):
+                matcher.advance(token)
+            before = sum(part.table.transitions for part in kept._tables.values())
+            for state in matcher.state[1]:
+                table.add_live_tokens(state, masks.allocate_mask(tokenizer.vocabulary.size))
+            reused.append(sum(part.table.transitions for part in kept._tables.values()) == before)
+    assert reused == [False, True, True, True, False, True]
+
+
+def test_library_option_shares_between_compiles() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    pattern = r"speed: [^\n]+\n"
+    counted = []
+    for _ in range(2):
+        compiled = CartesianMerge(tokenizer.vocabulary, vegas="library").compile(Regex(pattern))
+        matcher = compiled.start()
+        for token in tokenizer.encode("speed: fast"):
+            matcher.fill_mask(masks.allocate_mask(tokenizer.vocabulary.size))
+            matcher.advance(token)
+        counted.append(compiled.table.parts_known)  # type: ignore[attr-defined]
+    assert counted[1] > counted[0]
+
+
+def test_a_library_drops_the_oldest() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    (compiled, _) = compile_both(tokenizer, PATTERNS["object"])
+    table = compiled.table
+    small = VegasTable(table.automaton, table.canonicity, PartTables(max_bytes=0))
+    for key in np.flatnonzero(small.is_cut & (small.automaton.can_stop & INSIDE == 0)).tolist():
+        small.add_live_tokens(key, masks.allocate_mask(tokenizer.vocabulary.size))
+    assert len(small.tables) == 1 < small.parts_found
+
+
+def test_limits_and_tokenizers_with_whole_pieces() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    compiled = CartesianMerge(tokenizer.vocabulary, max_transitions=1_000).compile(Regex(PATTERNS["lines"]))
+    matcher = compiled.start()
+    for token in tokenizer.encode("name"):
+        matcher.advance(token)
+    mask_of(matcher)  # a key has few tokens
+    matcher.advance(tokenizer.encode("name:")[-1])
+    with pytest.raises(LimitExceeded, match="raise max_transitions"):
+        mask_of(matcher)
+    other = CartesianMerge(load_tokenizer("llama3").vocabulary, vegas="library").compile(Regex("a+"))
+    assert type(other.table) is ProperTable
+    with pytest.raises(ValueError, match="whole pieces"):
+        VegasTable(other.table.automaton, other.table.canonicity, PartTables())

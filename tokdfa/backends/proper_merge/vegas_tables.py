@@ -1,0 +1,321 @@
+"""Vegas configurations for CartesianMerge: states settled once for all places where the same part of a text stands.
+
+Source: 002 (Tran-Thien 2024), end and Figure 6, which proposes it to shorten the third step of CartesianMerge, the
+search for what leads nowhere. How parts are found and kept is ours.
+
+Words. A *cut* is a state of the piece automaton that no token comes past strictly inside
+(`tokdfa.backends.proper_merge.vegas` says why there is a certain border wherever a text comes past one). Tokens end at
+a cut or do not reach it, so what can be read from a state, and which of it leads on, depends only on the *part*: the
+states that can be reached from it without passing a cut. And behind a cut no pair of tokens is forbidden that could
+stand on its two sides, so a cut is live whatever the last token is, as where the text may end. Three things follow:
+
+- a mask settles the part that it is in, and no other: the rest of the constraint waits until a text gets there;
+- equal parts are settled once. A part is numbered breadth-first from where it is entered, bytes ascending, so equal
+  parts are equal arrays, and their hash finds the table of another one (`PartTables`);
+- tables outlive the constraint in a library (option ``vegas="library"``): those of a JSON string, of a repeat with
+  bounds or of a line of YAML are there already when the next constraint has such a part.
+
+A part with several entries has a table for each entry that is asked first; states that two of them reach keep the table
+that they got. Byte tokens (`tokdfa.proper.byte_fallback`) merge with nothing: states inside a character are live
+whatever the last token, and no part goes on behind them. The states in which a text begins are never cuts, as the
+tokens of a context stand before them, which no automaton has read.
+
+Where whole pieces become tokens without merging (`tokdfa.proper.whole_pieces`: tiktoken, Llama 3), a state is a pair
+with a node of these, and borders cut texts into pieces already: there nothing changes.
+
+Cost: one walk of the trie a state to find the cuts, states inside characters excepted; hashing a part is O(its states x
+512). ``tokdfa run experiments/vegas_cartesian.yaml`` measures both, with what they save.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokdfa import mask as masks
+from tokdfa.backends.proper_merge.marked_product import INSIDE, PieceAutomaton
+from tokdfa.backends.proper_merge.proper_rows import read_row_kernel
+from tokdfa.backends.proper_merge.proper_table import ProperTable
+from tokdfa.core.budget import spend
+from tokdfa.core.jit import kernel
+from tokdfa.core.locks import new_lock
+from tokdfa.errors import LimitExceeded
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tokdfa.mask import Mask
+    from tokdfa.proper.canonical import Canonicity
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+    Int32 = npt.NDArray[np.int32]
+
+#: How many bytes of part tables a library keeps; the part asked longest ago goes first.
+LIBRARY_BYTES = 64 << 20
+#: What a node of the trie takes when cuts are looked for.
+NS_PER_NODE = 3
+_DEPTHS = np.uint64((1 << DEPTH_BITS) - 1)
+_NEXTS = np.uint64(MAX_NODES)
+
+
+class PartTable:
+    """The settled states of one part, as an automaton of its own, and their live tokens as masks.
+
+    State 0 is where the part is entered; the last state is what all cuts and all states inside characters have become:
+    live whatever the last token.
+    """
+
+    def __init__(self, automaton: PieceAutomaton, canonicity: Canonicity) -> None:
+        self.table = ProperTable(automaton, canonicity)
+        self._masks: dict[int, Mask] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.nbytes + sum(mask.nbytes for mask in self._masks.values())
+
+    def add_live_tokens(self, state: int, out: Mask) -> None:
+        """As `ProperTable.add_live_tokens`; a microsecond or two for a state that has been asked for."""
+        mask = self._masks.get(state)
+        if mask is None:
+            mask = masks.allocate_mask(self.table.canonicity.size)
+            self.table.add_live_tokens(state, mask)
+            self._masks[state] = mask
+        np.bitwise_or(out, mask, out=out)
+
+
+class PartTables:
+    """Part tables by the hash of the part, of one tokenizer. Safe to share between threads."""
+
+    def __init__(self, max_bytes: int = LIBRARY_BYTES) -> None:
+        self._tables: OrderedDict[bytes, PartTable] = OrderedDict()
+        self._max_bytes, self._lock = max_bytes, new_lock()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def find(self, key: bytes, automaton: PieceAutomaton, canonicity: Canonicity) -> tuple[PartTable, bool]:
+        """(the table of a part, whether it was there), a new one over `automaton` if it was not."""
+        with self._lock:
+            known = key in self._tables
+            if not known:
+                # what is dropped lives on in the constraints that use it
+                while self._tables and sum(part.nbytes for part in self._tables.values()) > self._max_bytes:
+                    self._tables.popitem(last=False)
+                self._tables[key] = PartTable(automaton, canonicity)
+            self._tables.move_to_end(key)
+            return self._tables[key], known
+
+
+def load_part_tables(tokenizer: Tokenizer) -> PartTables:
+    """The library of `tokenizer`: the same object for the same tokenizer, in memory."""
+    return tokenizer.keep("part_tables", PartTables)
+
+
+class VegasTable(ProperTable):
+    """A `ProperTable` whose states are settled part by part, in tables that equal parts share.
+
+    `tables`: where they are kept. Raises ValueError for a tokenizer with whole pieces, which `ProperTable` serves.
+    """
+
+    def __init__(
+        self, automaton: PieceAutomaton, canonicity: Canonicity, tables: PartTables, max_transitions: int = 30_000_000
+    ) -> None:
+        super().__init__(automaton, canonicity, max_transitions)
+        if self.node_count > 1:
+            raise ValueError("parts are for tokenizers without whole pieces")
+        self.tables, self.max_transitions = tables, max_transitions
+        self.is_cut = find_cuts(automaton, canonicity)
+        self._cuts = self.is_cut.data
+        self._by_byte = automaton.table.reshape(-1, automaton.classes)
+        self._place: dict[int, tuple[PartTable, int]] = {}  # state -> its table and its number there
+        #: The tables in use, with the states and transitions that each had when it came into use.
+        self._used: dict[int, tuple[PartTable, int, int]] = {}
+        self.parts_found = 0
+        #: How many parts had a table already.
+        self.parts_known = 0
+
+    @property
+    def settled_states(self) -> int:
+        """How many states of the tables in use have got rows since they came into use."""
+        return sum(part.table.settled_states - before for part, before, _ in self._used.values())
+
+    @property
+    def transitions(self) -> int:
+        """How many entries these have."""
+        return sum(part.table.transitions - before for part, _, before in self._used.values())
+
+    @property
+    def dead_transitions(self) -> int:
+        """How many entries of all tables in use lead nowhere, the tokens being proper."""
+        return sum(part.table.dead_transitions for part, _, _ in self._used.values())
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self.is_cut.nbytes + sum(part.nbytes for part, _, _ in self._used.values())
+
+    def is_full(self, key: int) -> bool:
+        return bool(self._cuts[key]) or super().is_full(key)
+
+    def add_live_tokens(self, key: int, out: Mask) -> None:
+        if self._can_stop[key] & INSIDE:
+            tokens, _, live = self._byte_row(key)
+            for token in tokens[live].tolist():
+                masks.set_token(out, token)
+            return
+        part, state = self._locate(key)
+        part.add_live_tokens(state, out)
+        self._check_size()
+
+    def row(self, key: int) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]:
+        if self._can_stop[key] & INSIDE:
+            return self._byte_row(key)
+        part, state = self._locate(key)
+        tokens, _, live = part.table.row(state)
+        _, keys = self._read_keys(key)
+        self._check_size()
+        return tokens, keys, live
+
+    def is_live(self, key: int, last: int) -> bool:
+        if self.is_full(key):
+            return True
+        part, state = self._locate(key)
+        return part.table.is_live(state, last)
+
+    def _read_keys(self, key: int) -> tuple[Int32, Int32]:
+        """(tokens, the keys they lead to), copies."""
+        with self.lock:
+            tokens, keys = self._row
+            count = int(read_row_kernel(key, 1, self._rows.reader, 0, tokens, keys))
+            return tokens[:count].copy(), keys[:count].copy()
+
+    def _byte_row(self, key: int) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]:
+        """`row` of a state inside a character: some byte tokens."""
+        tokens, keys = self._read_keys(key)
+        live = np.array(
+            [self.is_live(int(target), int(token)) for token, target in zip(tokens, keys, strict=True)], dtype=np.bool_
+        )
+        return tokens, keys, live
+
+    def _check_size(self) -> None:
+        if self.transitions > self.max_transitions:
+            raise LimitExceeded(
+                f"the proper tokens have more than {self.max_transitions} transitions ({self.settled_states} states "
+                "done): raise max_transitions",
+                limit="max_transitions",
+                value=self.max_transitions,
+            )
+
+    def _locate(self, key: int) -> tuple[PartTable, int]:
+        """The part table of a state, and its number there."""
+        with self.lock:
+            found = self._place.get(key)
+            if found is None:
+                order, automaton = self._take_out(key)
+                part, known = self.tables.find(_hash_part(automaton), automaton, self.canonicity)
+                self.parts_found, self.parts_known = self.parts_found + 1, self.parts_known + known
+                self._used.setdefault(id(part), (part, part.table.settled_states, part.table.transitions))
+                for number, state in enumerate(order.tolist()):
+                    if number == 0 or not self._cuts[state]:
+                        self._place.setdefault(state, (part, number))
+                found = self._place[key]
+            return found
+
+    def _take_out(self, key: int) -> tuple[Int32, PieceAutomaton]:
+        """(the states of a part by their numbers, but for the sink; the part), entered at the state `key`."""
+        whole = self.automaton
+        order = np.empty(whole.state_count, dtype=np.int32)
+        # by bytes, ascending, so that the order does not depend on how this constraint's bytes fall into classes
+        both = np.concatenate([whole.byte_class.astype(np.int32), whole.fallback_class])
+        _, firsts = np.unique(both, return_index=True)
+        columns = both[np.sort(firsts)]
+        columns = columns[columns >= 0]
+        closed = self.is_cut | (whole.can_stop & INSIDE != 0)
+        count = _order_part_kernel(self._by_byte, columns, closed, key, order)
+        order = order[:count].copy()
+        spend(10 * count * len(columns))
+        number = np.full(whole.state_count + 1, count, dtype=np.int32)  # what is closed is the sink
+        number[order] = np.arange(count, dtype=np.int32)
+        if self.is_cut[key]:
+            number[key] = count
+        rows = self._by_byte[order]
+        targets = np.where(rows >= 0, number[rows // whole.classes] * np.int32(whole.classes), np.int32(-1))
+        table = np.concatenate([targets, np.full((1, whole.classes), -1, dtype=np.int32)]).astype(np.int32).ravel()
+        stops = np.append(whole.can_stop[order], np.uint8(INSIDE))
+        markers = np.full(count + 1, -1, dtype=np.int32)
+        part = PieceAutomaton(table, whole.classes, whole.byte_class, whole.fallback_class, markers, stops, (0,))
+        return order, part
+
+
+def _hash_part(part: PieceAutomaton) -> bytes:
+    """A hash of the part by bytes, which does not depend on classes: 32 bytes."""
+    digest = hashlib.sha256(part.can_stop.tobytes())
+    states = np.where(part.table >= 0, part.table // part.classes, -1).astype(np.int32).reshape(-1, part.classes)
+    digest.update(np.ascontiguousarray(states[:, part.byte_class]).tobytes())
+    spoken = part.fallback_class >= 0
+    digest.update(spoken.tobytes())
+    digest.update(np.ascontiguousarray(states[:, part.fallback_class[spoken]]).tobytes())
+    return digest.digest()
+
+
+def find_cuts(automaton: PieceAutomaton, canonicity: Canonicity) -> npt.NDArray[np.bool_]:
+    """bool, shape (states,): the states that no token comes past strictly inside, but for those where texts begin."""
+    trie = canonicity.text_trie
+    crossed = np.zeros(automaton.state_count, dtype=np.bool_)
+    sources = np.flatnonzero(automaton.can_stop & INSIDE == 0).astype(np.int32)
+    stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
+    by_byte = automaton.table, automaton.classes, automaton.byte_class
+    for begin in range(0, len(sources), 64):
+        visited = _mark_crossed_kernel(
+            trie.ranked_nodes, len(trie.order), by_byte, sources[begin : begin + 64], stack, crossed
+        )
+        spend(NS_PER_NODE * int(visited))
+    crossed[[start for start in automaton.starts if start >= 0]] = True
+    return ~crossed
+
+
+@kernel
+def _mark_crossed_kernel(nodes, spare, by_byte, sources, stack, crossed):  # type: ignore[no-untyped-def]
+    """Mark the states that a token crosses that is read from one of `sources`. Returns the nodes visited."""
+    table, classes, byte_class = by_byte
+    visited = np.int64(0)
+    for source in sources:
+        stack[0] = source * classes
+        place = np.int64(0)
+        while place < len(nodes):
+            visited += 1
+            node = nodes[place]
+            depth = np.int64(node >> np.uint64(DEPTH_SHIFT) & _DEPTHS)
+            target = table[stack[depth] + byte_class[np.int64(node & np.uint64(0xFF))]]
+            if target < 0:
+                place = np.int64(node >> np.uint64(NEXT_SHIFT) & _NEXTS)
+                continue
+            stack[depth + 1] = target
+            if np.int64(node >> np.uint64(TOKEN_SHIFT)) != spare:
+                for between in range(1, depth + 1):
+                    crossed[stack[between] // classes] = True
+            place += 1
+    return visited
+
+
+@kernel
+def _order_part_kernel(table, columns, closed, entry, order):  # type: ignore[no-untyped-def]
+    """Write the states of a part in breadth-first order, the entry first; `table` has row offsets. Returns how many."""
+    classes = table.shape[1]
+    seen = closed.copy()
+    seen[entry] = True
+    order[0] = entry
+    count, head = 1, 0
+    while head < count:
+        state = order[head]
+        head += 1
+        for column in columns:
+            target = table[state, column]
+            if target >= 0 and not seen[target // classes]:
+                seen[target // classes] = True
+                order[count] = target // classes
+                count += 1
+    return count
