@@ -6,7 +6,6 @@ import gc
 
 import numpy as np
 import pytest
-from numba.core.errors import TypingError
 
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct, struct_at
@@ -47,7 +46,7 @@ def test_what_is_no_array_of_a_struct_is_refused():
     with pytest.raises(TypeError, match="Pair has 2 arrays, not 1"):
         Pair(good)
     for bad in (good[:, ::2], good.T[1:3], np.zeros((2, 2, 2), dtype=np.int32)):
-        with pytest.raises(TypingError, match="C-contiguous and have one or two dimensions"):
+        with pytest.raises(TypeError, match="C-contiguous and have one or two dimensions"):
             Pair(good[0], bad)
 
 

@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 from tests.json_schema.test_number_set import number_sets
 from tokdfa.automata.algebra import difference, distinguishing_word, is_empty, live_states, minimize, union
 from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.liveness import trim_table
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema.number_dfa import SHIFT, number_dfa, numbers_dfa
+from tokdfa.json_schema.number_dfa import BYTE_CLASS, SHIFT, everyday_pattern, number_dfa, numbers_dfa
 from tokdfa.json_schema.number_plan import EXPONENT_LIMIT, FRACTION
 from tokdfa.json_schema.number_set import Number, NumberSet
+from tokdfa.json_schema.number_states import explore_states
 from tokdfa.regex.compile import compile_dfa
 
 JSON_NUMBER = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
@@ -187,6 +189,25 @@ def test_sets_with_a_simple_pattern(numbers: NumberSet, pattern: str) -> None:
 )
 def test_sets_without_exponents_have_a_simple_pattern(numbers: NumberSet, pattern: str) -> None:
     assert distinguishing_word(number_dfa(numbers, shift=-1), compile_dfa(Regex(pattern))) is None
+
+
+@pytest.mark.parametrize("shift", [-1, SHIFT])
+@pytest.mark.parametrize("plain", [None, True, False])
+@pytest.mark.parametrize("multiples", [(), (1,)])
+@pytest.mark.parametrize("low", [None, 0, 1, 2])
+def test_everyday_patterns_are_the_automata_that_are_explored(
+    low: int | None, multiples: tuple[int, ...], plain: bool | None, shift: int
+) -> None:
+    normal = NumberSet(low=low, multiples=multiples, plain=plain).normal
+    assert normal is not None
+    pattern = everyday_pattern(normal, shift)
+    is_whole = normal.multiples == (1,)
+    is_everyday = is_whole and low != 2 and (shift < 0 or plain is True)
+    assert (pattern is not None) == (is_everyday or normal == NumberSet())
+    if pattern is not None:
+        table, accepting, _ = explore_states(normal, shift)
+        explored = trim_table(table, BYTE_CLASS, accepting, 0)
+        assert distinguishing_word(explored, compile_dfa(Regex(pattern))) is None
 
 
 BOUNDS = [

@@ -5,8 +5,9 @@ compiling for a second, and every ten seconds from then on, which Python prints 
 up otherwise (``logging.getLogger("tokdfa").setLevel("ERROR")`` turns it off).
 
 If there is a core to spare, a second process warms up what this one will need later (`tokdfa.core.jit.help_warm_up`),
-from the end backwards. The two meet on the disk: a kernel is claimed by the process that compiles it, by a lock on a
-file that goes with the process, and the other waits for it.
+from the end backwards. The two meet on the disk: a kernel, or its part, is claimed by the process that compiles it, by
+a lock on a file that goes with the process, and the other waits for it. They never wait for each other, as what is
+claimed while something else is being compiled is called by that, and no kernel calls itself by way of others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +51,8 @@ class _Process:
     ready = 0
     #: When the first one had to be compiled, how many were ready then, and when that was last said.
     began, ready_then, said = 0.0, 0, 0.0
-    #: The lock on the one that is being compiled: the file, and its descriptor.
-    claim: tuple[Path, int] | None = None
+    #: The locks on those that are being compiled, a callee after its caller: the file, and its descriptor.
+    claims: ClassVar[list[tuple[Path, int]]] = []
     helper: subprocess.Popen[bytes] | None = None
 
 
@@ -66,8 +67,8 @@ def expect(expected: Expected | None) -> None:
 def begin_kernel(path: Path | None) -> bool:
     """A kernel has to be compiled, whose code will be kept at `path`: say so now and then, get help, and claim it.
 
-    True if another process had claimed it, so that its code may be there by now. One at a time: numba compiles under a
-    lock.
+    True if another process had claimed it, so that its code may be there by now. One at a time with its parts: numba
+    compiles under a lock.
     """
     now = time.monotonic()
     if not _process.began:
@@ -75,14 +76,29 @@ def begin_kernel(path: Path | None) -> bool:
     if path is not None and _process.helper is None and _process.expected is not None and _may_be_helped():
         _start_helper(_process.expected.steps)
     _say(now)
-    _end_claim()  # of one that could not be compiled
+    _end_claims()  # of one that could not be compiled
     return path is not None and _claim(path.with_suffix(".lock"))
 
 
 def end_kernel() -> None:
     """A kernel is ready: loaded, or compiled."""
     _process.ready += 1
-    _end_claim()
+    _end_claims()
+
+
+def begin_part(path: Path | None) -> bool:
+    """A part of the kernel that is being compiled has to be, too, and will be kept at `path`: claim it. Returns as
+    `begin_kernel`.
+    """
+    return path is not None and _claim(path.with_suffix(".lock"))
+
+
+def end_part(path: Path | None) -> None:
+    """A part is ready."""
+    lock = path and path.with_suffix(".lock")
+    if any(claimed == lock for claimed, _ in _process.claims):
+        while _end_claim() != lock:
+            pass
 
 
 def _claim(path: Path) -> bool:
@@ -91,7 +107,7 @@ def _claim(path: Path) -> bool:
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-        _process.claim = (path, descriptor)
+        _process.claims.append((path, descriptor))
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             try:
@@ -103,13 +119,18 @@ def _claim(path: Path) -> bool:
     return was_taken
 
 
-def _end_claim() -> None:
-    if _process.claim is not None:
-        path, descriptor = _process.claim
-        _process.claim = None
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        os.close(descriptor)
+def _end_claims() -> None:
+    while _process.claims:
+        _end_claim()
+
+
+def _end_claim() -> Path:
+    """End the last one, and say which it was."""
+    path, descriptor = _process.claims.pop()
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+    os.close(descriptor)
+    return path
 
 
 def _say(now: float) -> None:

@@ -164,22 +164,29 @@ class KernelStore(_Cache):  # type: ignore[misc, unused-ignore]
         if not self._is_enabled:
             return None
         found = self._find(sig, target_context)
-        if self._is_part:
-            return found
         if found is None:
-            root = writable_folder()
-            kept_at = root and self._path(root, sig, target_context.codegen().magic_tuple())
-            if first_use.begin_kernel(kept_at):  # another process has been at it
+            kept_at = self._kept_at(sig, target_context.codegen())
+            begin = first_use.begin_part if self._is_part else first_use.begin_kernel
+            if begin(kept_at):  # another process has been at it
                 found = self._find(sig, target_context)
         if found is not None:
-            first_use.end_kernel()
+            self._end(sig, target_context.codegen())
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         if self._is_enabled and not data.library.has_dynamic_globals:
             self._write(sig, data)
-        if not self._is_part:
+        self._end(sig, data.codegen)
+
+    def _end(self, sig: Any, codegen: Any) -> None:
+        if self._is_part:
+            first_use.end_part(self._kept_at(sig, codegen))
+        else:
             first_use.end_kernel()
+
+    def _kept_at(self, sig: Any, codegen: Any) -> Path | None:
+        root = writable_folder()
+        return root and self._path(root, sig, codegen.magic_tuple())
 
     def _find(self, sig: Any, target_context: Any) -> Any:
         """The code that is kept, prebuilt if there is such, or None."""
@@ -193,15 +200,14 @@ class KernelStore(_Cache):  # type: ignore[misc, unused-ignore]
         return root / stamp_of(self._function) / self._file_name(sig, processor)
 
     def _write(self, sig: Any, data: Any) -> None:
-        root = writable_folder()
-        if root is None:
+        path = self._kept_at(sig, data.codegen)
+        if path is None:
             return
-        path = self._path(root, sig, data.codegen.magic_tuple())
         try:
             path.parent.mkdir(exist_ok=True)
             write_atomically(path, self._packed(data))
         except OSError as error:
-            _warn(f"compiled kernels cannot be kept in {root} ({error.strerror})")
+            _warn(f"compiled kernels cannot be kept in {path.parents[1]} ({error.strerror})")
 
     def _read(self, path: Path, target_context: Any) -> Any:
         try:

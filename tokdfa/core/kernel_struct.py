@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numba import from_dtype, types
-from numba.core import cgutils
-from numba.core.errors import TypingError
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
@@ -36,7 +34,7 @@ from numba.np.arrayobj import get_itemsize, populate_array
 from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Self
 
     import numpy.typing as npt
@@ -87,9 +85,7 @@ class Struct:
         self._arrays: tuple[Any, ...] = arrays
         #: int64, shape (fields, 3): the address of each array and its shape.
         self._table = np.zeros((len(arrays), 3), dtype=np.int64)
-        # of a struct its table, as numba takes long to find out what kind of struct is among many arguments
-        parts = [array._table if isinstance(array, Struct) else array for array in arrays]
-        self.address: int = _write_table_kernel(self._table, *parts)
+        self.address: int = _write_table(self._table, arrays)
         key = tuple([_key_of(array) for array in arrays])
         kind = self._kinds.get(key)
         if kind is None:
@@ -113,8 +109,7 @@ class Struct:
         struct = cls.__new__(cls)
         struct._arrays = others, *arrays
         struct._table = table.copy()
-        first = [array._table if isinstance(array, Struct) else array for array in arrays]
-        struct.address = _write_table_kernel(struct._table[: len(arrays)], *first)
+        struct.address = _write_table(struct._table, arrays)
         struct._numba_type_ = cls.kind
         return struct
 
@@ -193,27 +188,45 @@ def _lower_field(context: Any, builder: Any, kind: StructType, value: Any, field
     return array._getvalue()
 
 
+#: Where an array object has what a table needs, in words: the address of its data, the number of its dimensions, the
+#: address of its shape, and its flags (numpy's ``PyArrayObject``, which its binary interface promises).
+_DATA, _DIMENSIONS, _SHAPE, _FLAGS = (object.__basicsize__ // 8 + word for word in (0, 1, 2, 6))
+_C_CONTIGUOUS = 1
+
+
 @intrinsic
-def _store_fields(context: Any, table: Any, arrays: Any) -> Any:
-    """Write the address and the shape of each array of a tuple into a table of three columns."""
-    if any(kind.layout != "C" or kind.ndim > 2 for kind in arrays):
-        raise TypingError("the arrays of a struct are C-contiguous and have one or two dimensions")
+def _word_at(context: Any, address: Any) -> Any:
+    """The int64 at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        words = context.make_array(signature.args[0])(context, builder, values[0]).data
         word = context.get_value_type(types.intp)
-        for place, kind in enumerate(signature.args[1]):
-            array = context.make_array(kind)(context, builder, builder.extract_value(values[1], place))
-            entries = [builder.ptrtoint(array.data, word), *cgutils.unpack_tuple(builder, array.shape)]
-            for column, entry in enumerate(entries):
-                builder.store(entry, builder.gep(words, [word(3 * place + column)]))
-        return context.get_dummy_value()
+        return builder.load(builder.inttoptr(values[0], word.as_pointer()))
 
-    return types.void(table, arrays), generate
+    return types.int64(types.int64), generate
 
 
 @kernel
-def _write_table_kernel(table, *arrays):  # type: ignore[no-untyped-def]
-    """Write the addresses and shapes of arrays into a table; the address of the table."""
-    _store_fields(table, arrays)
-    return table.ctypes.data
+def _write_table_kernel(table, objects):  # type: ignore[no-untyped-def]
+    """Write the addresses and shapes of arrays into a table, given where their Python objects are (int64); the address
+    of the table, or 0 if an array does not fit.
+
+    One kernel for all structs: one that took the arrays would be compiled for each combination of their types.
+    """
+    for place in range(len(objects)):
+        array = objects[place]
+        dimensions = _word_at(array + 8 * _DIMENSIONS) & 0xFFFF  # an int32, as the flags are
+        if dimensions > 2 or not _word_at(array + 8 * _FLAGS) & _C_CONTIGUOUS:
+            return np.int64(0)
+        table[place, 0] = _word_at(array + 8 * _DATA)
+        for axis in range(dimensions):
+            table[place, 1 + axis] = _word_at(_word_at(array + 8 * _SHAPE) + 8 * axis)
+    return np.int64(table.ctypes.data)
+
+
+def _write_table(table: npt.NDArray[np.int64], arrays: Iterable[Any]) -> int:
+    """Fill the table of a struct; its address. Of a struct in it its table, as kernels read that."""
+    parts = [array._table if isinstance(array, Struct) else array for array in arrays]
+    address: int = _write_table_kernel(table, np.fromiter(map(id, parts), np.int64, len(parts)))
+    if not address:
+        raise TypeError("the arrays of a struct are C-contiguous and have one or two dimensions")
+    return address

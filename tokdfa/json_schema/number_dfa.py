@@ -37,13 +37,13 @@ import numpy as np
 from tokdfa.automata.algebra import minimize, union
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
-from tokdfa.constraint import Choice
+from tokdfa.constraint import Choice, Regex
 from tokdfa.core.budget import hold, spend
 from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, InterningTable, Limit, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.json_schema.number_plan import STATE_LIMIT
-from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.number_set import Number, NumberSet
 from tokdfa.json_schema.number_states import COLUMNS, explore_states
 from tokdfa.regex.compile import compile_dfa
 
@@ -63,9 +63,13 @@ MANY = 64
 #: Members of a union that are paid for together.
 PAID_AT_ONCE = 1 << 16
 
-_BYTE_CLASS = np.zeros(256, dtype=np.uint8)
-_BYTE_CLASS[list(b"+-.0123456789E")] = np.arange(1, COLUMNS)
-_BYTE_CLASS[ord("e")] = _BYTE_CLASS[ord("E")]
+#: Plain texts of whole numbers from a bound on.
+_WHOLE: dict[Number | None, str] = {None: "-?(0|[1-9][0-9]*)", 0: "(-?0|[1-9][0-9]*)", 1: "[1-9][0-9]*"}
+
+#: uint8, shape (256,): the column of each byte in tables of numbers.
+BYTE_CLASS = np.zeros(256, dtype=np.uint8)
+BYTE_CLASS[list(b"+-.0123456789E")] = np.arange(1, COLUMNS)
+BYTE_CLASS[ord("e")] = BYTE_CLASS[ord("E")]
 
 
 def number_dfa(numbers: NumberSet, shift: int = SHIFT) -> Dfa:
@@ -78,9 +82,26 @@ def number_dfa(numbers: NumberSet, shift: int = SHIFT) -> Dfa:
     normal = numbers.normal
     if normal is None:
         return Dfa.empty()
+    if (pattern := everyday_pattern(normal, shift)) is not None:
+        return compile_dfa(Regex(pattern))
     table, accepting, is_small = explore_states(normal, shift)
-    dfa = trim_table(table, _BYTE_CLASS, accepting, 0)
+    dfa = trim_table(table, BYTE_CLASS, accepting, 0)
     return dfa if is_small else minimize(dfa)
+
+
+def everyday_pattern(normal: NumberSet, shift: int) -> str | None:
+    """The same as a pattern, if there is a short one: all numbers, and without exponents whole ones with no bound but 0
+    or 1 below. So that most schemas have numbers without the kernels of this module.
+    """
+    is_free = normal.high is None and not normal.not_multiples and normal.integer is None
+    if not is_free or normal.multiples not in ((), (1,)) or normal.low not in (None, 0, 1) or normal.low_open:
+        return None
+    if not normal.multiples:
+        is_known = normal.low is None and normal.plain is None
+        return _WHOLE[None] + "(\\.[0-9]+)?" + ("([eE][+-]?[0-9]+)?" if shift >= 0 else "") if is_known else None
+    if shift >= 0 and normal.plain is not True:
+        return None
+    return _WHOLE[normal.low] + {None: "(\\.0+)?", True: "", False: "\\.0+"}[normal.plain]
 
 
 def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
@@ -108,7 +129,7 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
         acceptings.append(accepting)
         starts.append(starts[-1] + len(table))
     table, accepting = _unite_automata(np.concatenate(tables), np.concatenate(acceptings), starts[:-1])
-    return minimize(trim_table(table, _BYTE_CLASS, accepting, 0))
+    return minimize(trim_table(table, BYTE_CLASS, accepting, 0))
 
 
 def _is_listed(numbers: NumberSet) -> bool:
@@ -127,11 +148,11 @@ def _listed_dfa(values: list[int], plain: bool | None) -> Dfa:
     count = whole.state_count
     table = np.full((count + 2, COLUMNS), -1, dtype=np.int32)
     for byte in b"-0123456789":
-        table[:count, _BYTE_CLASS[byte]] = whole.transitions[:, whole.byte_class[byte]]
-    table[:count, _BYTE_CLASS[ord(".")]] = np.where(whole.accepting, count, -1)
-    table[count:, _BYTE_CLASS[ord("0")]] = count + 1
+        table[:count, BYTE_CLASS[byte]] = whole.transitions[:, whole.byte_class[byte]]
+    table[:count, BYTE_CLASS[ord(".")]] = np.where(whole.accepting, count, -1)
+    table[count:, BYTE_CLASS[ord("0")]] = count + 1
     accepting = np.append(whole.accepting if plain is None else np.zeros(count, np.bool_), [False, True])
-    return minimize(trim_table(table, _BYTE_CLASS, accepting, whole.start))
+    return minimize(trim_table(table, BYTE_CLASS, accepting, whole.start))
 
 
 def _unite_automata(

@@ -25,7 +25,6 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 from tokdfa.automata.algebra import difference, intersection, minimize, shortest_word, union
-from tokdfa.automata.dfa import Dfa
 from tokdfa.constraint import Choice, Regex
 from tokdfa.core.budget import spend
 from tokdfa.json_schema.number_dfa import NS_PER_AUTOMATON, SHIFT, number_dfa, numbers_dfa
@@ -34,6 +33,8 @@ from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tokdfa.automata.dfa import Dfa
 
 #: ECMAScript writes numbers from 1e21 on, and those below 1e-6, with an exponent.
 _MOST_WHOLE, _MOST_ZEROS = 21, 6
@@ -74,19 +75,19 @@ def natural_text(single: NumberSet, shift: int = SHIFT) -> str:
 
 def _texts_of_set(numbers: NumberSet, natural: bool, digits: int, shift: int) -> Dfa:
     """The texts of one set, in normal form and not empty."""
-    texts, scientific = number_dfa(numbers, shift), Dfa.empty()
     if natural:
         is_whole = bool(numbers.multiples) and type(numbers.multiples[0]) is int
         if is_whole and numbers.plain is None:
             numbers = numbers.intersect(NumberSet(plain=True))
-        if not is_whole:
-            scientific = intersection(texts, _pattern("-?[1-9](?:\\.[0-9]*[1-9])?e[+-][1-9][0-9]*"))
         texts = difference(number_dfa(numbers, -1), _pattern("-0(?:\\.0*)?"))
+    else:
+        is_whole, texts = True, number_dfa(numbers, shift)
     if not digits:
         return texts
     fitting = intersection(texts, _bounded(digits))
-    if not fitting.state_count:
-        fitting = intersection(scientific, _bounded(digits))
+    if not fitting.state_count and not is_whole:
+        scientific = _pattern("-?[1-9](?:\\.[0-9]*[1-9])?e[+-][1-9][0-9]*")
+        fitting = intersection(intersection(number_dfa(numbers, shift), scientific), _bounded(digits))
     if not fitting.state_count:
         shortest = shortest_word(texts)
         assert shortest is not None, "no set is without texts"

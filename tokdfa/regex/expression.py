@@ -33,15 +33,6 @@ import numpy.typing as npt
 from tokdfa.core.budget import spend
 from tokdfa.core.interning import Column, InterningTable, Limit
 from tokdfa.errors import UnknownNameError
-from tokdfa.regex.laws import (
-    make_bytes_kernel,
-    make_complement_kernel,
-    make_concat_kernel,
-    make_intersection_kernel,
-    make_literal_kernel,
-    make_repeat_kernel,
-    make_union_kernel,
-)
 from tokdfa.regex.nodes import (
     ALL_LAWS,
     ANY_BYTE,
@@ -77,10 +68,21 @@ from tokdfa.regex.nodes import (
     OK,
     intern_node_kernel,
 )
-from tokdfa.regex.program import Program, repeat_bounds, run_program_kernel
+from tokdfa.regex.program import (
+    BOTH,
+    BYTES,
+    CONCAT,
+    LITERAL,
+    NOT,
+    REPEAT,
+    UNION,
+    Program,
+    repeat_bounds,
+    run_program_kernel,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["ANY_BYTE", "ANY_BYTES", "ASSERTIONS", "EMPTY", "LAWS", "NOTHING", "ExpressionStore"]
 
@@ -141,46 +143,43 @@ class ExpressionStore:
         packed = np.packbits(flags, bitorder="little")
         key = packed.tobytes()
         if key not in self._byte_sets:
-            self._byte_sets[key] = self._run(make_bytes_kernel, packed.view(np.dtype("<i4")).astype(np.int32))
+            self._byte_sets[key] = self._construct(BYTES, packed.view(np.dtype("<i4")))
         return self._byte_sets[key]
 
     def literal(self, text: bytes) -> int:
         """Exactly `text`."""
-        return self._run(make_literal_kernel, np.frombuffer(text, dtype=np.uint8))
+        return self._construct(LITERAL, np.frombuffer(text, dtype=np.uint8))
 
     def concat(self, *parts: int) -> int:
         """The parts one after another."""
-        result = parts[-1] if parts else EMPTY
-        for part in reversed(parts[:-1]):
-            result = self._run(make_concat_kernel, part, result)
-        return result
+        return self._construct(CONCAT, _known(parts))
 
     def union(self, parts: Iterable[int]) -> int:
         """Any of the parts; nothing if there is none."""
-        return self._run_list(make_union_kernel, parts)
+        return self._construct(UNION, _known(parts))
 
     def intersection(self, parts: Iterable[int]) -> int:
         """What all of the parts contain; any bytes if there is no part."""
-        return self._run_list(make_intersection_kernel, parts)
+        return self._construct(BOTH, _known(parts))
 
     def complement(self, expression: int) -> int:
         """All byte strings that `expression` does not contain (valid UTF-8 or not)."""
-        return self._run(make_complement_kernel, expression)
+        return self._construct(NOT, _known([expression]))
 
     def repeat(self, expression: int, low: int, high: int | None) -> int:
         """`expression` from `low` to `high` times (None: without end)."""
-        return self._run(make_repeat_kernel, expression, *repeat_bounds(low, high))
+        return self._construct(REPEAT, [*_known([expression]), *repeat_bounds(low, high)])
 
     def look_ahead(self, expression: int, negative: bool = False) -> int:
         """Zero-width: the rest of the text begins (does not begin) with a match of `expression`."""
         flags = F_ASSERTS | F_BOOLEAN | (int(self.nodes[expression, 0]) & F_CONTEXT)
-        return self._run(intern_node_kernel, K_LOOK_AHEAD | flags, expression, int(negative), 0)
+        return self._intern_node(K_LOOK_AHEAD | flags, expression, int(negative), 0)
 
     def assertion(self, name: str) -> int:
         """Zero-width: one of `ASSERTIONS`."""
         if name not in ASSERTIONS:
             raise UnknownNameError("assertion", name, ASSERTIONS)
-        return self._run(intern_node_kernel, K_ASSERTION | F_PARTS, ASSERTIONS.index(name), 0, 0)
+        return self._intern_node(K_ASSERTION | F_PARTS, ASSERTIONS.index(name), 0, 0)
 
     def run(self, program: Program) -> None:
         """Carry out what `program` has written and not run yet; its ``made`` then has the expressions.
@@ -191,10 +190,7 @@ class ExpressionStore:
         progress = np.array([0, len(program.made)], dtype=np.int64)
         program.made.frombytes(bytes(4 * (program.count - len(program.made))))
         made, code = np.frombuffer(program.made, dtype=np.int32), np.array(program.code, dtype=np.int32)
-        while True:
-            run_program_kernel(*self.arrays, code, made, progress)
-            if self.check_status():
-                break
+        self._run_code(code, made, progress)
         program.code = array("i")
 
     # Questions.
@@ -281,24 +277,29 @@ class ExpressionStore:
             self.table.grow()
             self.nodes, self.arguments = self.table.columns["nodes"], self.table.words
 
-    def _run(self, make: Any, *parts: Any) -> int:
+    def _construct(self, operation: int, operands: Sequence[int] | npt.NDArray[Any]) -> int:
+        """Run a program of one instruction."""
+        spend(NS_PER_CALL + NS_PER_UNIT * len(operands))
+        code = np.array([operation, len(operands), *operands], dtype=np.int32)
+        self._run_code(code, made := np.zeros(1, dtype=np.int32), np.zeros(2, dtype=np.int64))
+        return int(made[0])
+
+    def _run_code(
+        self, code: npt.NDArray[np.int32], made: npt.NDArray[np.int32], progress: npt.NDArray[np.int64]
+    ) -> None:
+        while True:
+            run_program_kernel(*self.arrays, code, made, progress)
+            if self.check_status():
+                return
+
+    def _intern_node(self, *content: int) -> int:
         spend(NS_PER_CALL)
         while True:
-            result = make(*self.arrays, *parts)
-            if self.meta[M_STATUS] == OK:
+            result = intern_node_kernel(*self.arrays, *content)
+            if self.check_status():
                 return int(result)
-            self.check_status()
 
-    def _run_list(self, make: Any, parts: Iterable[int]) -> int:
-        values = np.fromiter(parts, dtype=np.int32)
-        spend(NS_PER_CALL + NS_PER_UNIT * len(values))
-        while True:
-            while len(self.scratch) < 4 * len(values):
-                self.scratch = np.zeros(2 * len(self.scratch), dtype=np.int32)
-            self.scratch[: len(values)] = values
-            self.meta[M_SCRATCH] = len(values)
-            result = make(*self.arrays, 0)
-            self.meta[M_SCRATCH] = 0
-            if self.meta[M_STATUS] == OK:
-                return int(result)
-            self.check_status()
+
+def _known(expressions: Iterable[int]) -> list[int]:
+    """Expressions of the store as operands of an instruction."""
+    return [-int(expression) for expression in expressions]

@@ -21,7 +21,11 @@ CHOICE     head, tail, head, tail, ...       any head with its tail; heads are d
 CONCAT     parts                             the parts one after another
 UNION      parts                             any of the parts
 REPEAT     body, low, high                   the body from low to high times (-1: without end)
+BOTH       parts                             what all of the parts contain
+NOT        body                              what the body does not contain
 =========  ================================  =====================================================
+
+The constructors of `ExpressionStore` are programs of one instruction, so that the laws are compiled into one kernel.
 """
 
 from __future__ import annotations
@@ -38,7 +42,9 @@ from tokdfa.regex.laws import (
     flatten_and_sort,
     join,
     make_bytes_kernel,
+    make_complement_kernel,
     make_concat_kernel,
+    make_intersection_kernel,
     make_literal_kernel,
     make_repeat_kernel,
     make_union_kernel,
@@ -62,7 +68,7 @@ from tokdfa.regex.nodes import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LITERAL, BYTES, CHOICE, CONCAT, UNION, REPEAT = range(6)
+LITERAL, BYTES, CHOICE, CONCAT, UNION, REPEAT, BOTH, NOT = range(8)
 
 
 def known(expression: int) -> int:
@@ -195,10 +201,16 @@ def run_program_kernel(nodes, arguments, table, scratch, meta, code, made, progr
                 result = make_concat_kernel(nodes, arguments, table, scratch, meta, head, result)
                 if meta[M_STATUS] != OK:
                     break
-        elif operation == UNION:
+        elif operation in (UNION, BOTH):
             _push_operands(scratch, meta, code, first, end, made, value)
             if meta[M_STATUS] == OK:
-                result = make_union_kernel(nodes, arguments, table, scratch, meta, base)
+                if operation == UNION:
+                    result = make_union_kernel(nodes, arguments, table, scratch, meta, base)
+                else:
+                    result = make_intersection_kernel(nodes, arguments, table, scratch, meta, base)
+        elif operation == NOT:
+            body = _operand(code, first, made, value)
+            result = make_complement_kernel(nodes, arguments, table, scratch, meta, body)
         else:
             body = _operand(code, first, made, value)
             low, high = np.int64(code[first + 1]), np.int64(code[first + 2])
