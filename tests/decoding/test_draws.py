@@ -26,7 +26,10 @@ from tests.decoding.models import (
 from tokdfa.backends.token_index import TokenIndex
 from tokdfa.constraint import Choice
 from tokdfa.decoding.adaptive_rejection import draw_by_adaptive_rejection
+from tokdfa.decoding.adaptrack import draw_by_adaptrack
 from tokdfa.decoding.asap import draw_by_asap
+from tokdfa.decoding.cars import draw_by_cars
+from tokdfa.decoding.mcmc import draw_by_mcmc
 from tokdfa.decoding.rejection import draw_by_rejection
 from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import EmptyMask, ModelError, NothingDrawn, OptionError
@@ -44,8 +47,18 @@ DRAWS: dict[str, tuple[Any, str]] = {
     "asap": (partial(draw_by_asap, weighted=True), "samples"),
     "smc": (draw_by_smc, "particles"),
     "adaptive_rejection": (draw_by_adaptive_rejection, "particles"),
+    "cars": (draw_by_cars, "samples"),
+    "ars": (partial(draw_by_cars, learn="refusals"), "samples"),
+    "adaptrack": (draw_by_adaptrack, "samples"),
+    "mcmc": (partial(draw_by_mcmc, steps=3, proposal="priority"), "samples"),
 }
+#: Those that ask about single tokens and fill no masks.
+BY_CHECKS = ("rejection", "adaptive_rejection", "ars")
+#: Those whose sequences all count the same.
+EQUAL = ("rejection", "cars", "ars", "adaptrack", "mcmc")
 each = pytest.mark.parametrize("name", DRAWS)
+#: A chain approaches the target with its steps, not with their number: `test_mcmc` has its law.
+each_of_many = pytest.mark.parametrize("name", [name for name in DRAWS if name != "mcmc"])
 
 
 def draw(
@@ -62,6 +75,9 @@ def draw(
         ("rejection", 2, {"max_drafts": 1000, "batch": 32}),
         ("rejection", 5, {"max_drafts": 12, "batch": 32}),
         ("asap", 6, {"max_drafts": 6}),
+        ("cars", 6, {"max_drafts": 6}),
+        ("ars", 12, {"max_drafts": 12}),
+        ("mcmc", 6, {"steps": 0}),
         *(("smc", 6, {"threshold": threshold}) for threshold in (0, 0.5, 1)),
         *(("adaptive_rejection", 8, {"threshold": threshold}) for threshold in (0, 0.5)),
     ],
@@ -76,7 +92,7 @@ def test_the_mass_is_estimated_without_bias(name: str, count: int, options: dict
         masses.append(math.exp(draws.log_mass))
         parts.append(sum(np.exp(draws.log_weights)[[spelled == text for spelled in draws.texts]]) / count)
     checked = [(masses, sum(target.values()))]
-    if name != "rejection":  # whose sequences all count the same
+    if name not in EQUAL:
         checked.append((parts, by_text(target)[text] * sum(target.values())))
     for values, truth in checked:
         # nearly standard normal: beyond 4 with probability 6e-5
@@ -85,7 +101,7 @@ def test_the_mass_is_estimated_without_bias(name: str, count: int, options: dict
     assert np.std(masses) / math.sqrt(len(masses)) < 0.1 * sum(target.values())
 
 
-@each
+@each_of_many
 def test_many_come_near_to_the_target(name: str) -> None:
     model = skewed_model()
     truth = by_text(target_sequences(model, WORDS))
@@ -104,14 +120,14 @@ def test_costs_are_what_the_model_saw_and_draws_those_of_the_seed(name: str) -> 
     draws = draw(name, model, 50)
     assert (draws.model_rows, draws.model_calls) == (model.counts.rows, model.counts.batches)
     assert draws.seconds > draws.model_seconds >= model.counts.seconds > 0
-    assert (draws.masks == 0) == (name in ("rejection", "adaptive_rejection"))
-    assert (draws.single_token_checks == 0) == (name in ("smc", "asap"))
+    assert (draws.masks == 0) == (name in BY_CHECKS)
+    assert (draws.single_token_checks == 0) == (name not in BY_CHECKS)
     assert len(draws.sequences) == 50 <= draws.drafts
     assert draws.sequences == draw(name, model, 50).sequences
     assert draws.sequences != draw(name, model, 50, seed=1).sequences
 
 
-@each
+@each_of_many
 def test_what_is_too_long_has_no_weight(name: str) -> None:
     model = skewed_model()
     draws = draw(name, model, 2000, max_tokens=3)
@@ -143,7 +159,7 @@ def test_errors(name: str) -> None:
     wider = TokenIndex(Vocabulary([b"a", b"b"], end_tokens=[2], size=12)).compile(Choice(["ab"]))
     with pytest.raises(ModelError, match="compile the constraint for"):
         draw(name, model, 1, compiled=wider)
-    if name in ("smc", "asap"):  # the others do not look at masks
+    if name not in BY_CHECKS:  # the others do not look at masks
         with pytest.raises(EmptyMask, match="dead end"):
             draw(name, model, 2, compiled=DeadEnd(COMPILED))
     model.context_limit = 2

@@ -1,4 +1,4 @@
-"""From a model and a compiled constraint to text: one sampler, one loop, and four strategies beyond local masks.
+"""From a model and a compiled constraint to text: one sampler, one loop, and seven strategies beyond local masks.
 
 Theory. A model p and a constraint with the *token language* A (the token sequences that a backend admits, each closed
 by an end token) define a *target*: the model's own distribution under the condition that its sequence is in A,
@@ -17,6 +17,12 @@ Each strategy in this package repairs that, and pays for it in something else:
 - `asap` (grammar-aligned decoding; Park et al. 2024, arXiv 2405.21047): local masks, times an upper bound on the mass
   that can still be completed after each token, which gets sharper with every sequence drawn. Approaches the target
   as the number of sequences grows.
+- `cars` (constrained adaptive rejection sampling; Parys et al. 2025, arXiv 2510.01902): rejection that takes what it
+  has learned from refused drafts out of the next ones. Exact from the first sequence on; fewer drafts with each.
+- `adaptrack` (Li et al. 2025, arXiv 2510.17376): masks, and going back when the bounds on a prefix fall. Takes away a
+  part of the skew with few rows; not exact, as its module shows. `cars` with ``backtrack=True`` is.
+- `mcmc` (Anaya Gonzalez et al. 2025, arXiv 2506.05754): a Markov chain over constrained sequences, with local masks as
+  its proposal. Approaches the target with the number of steps, and never goes away from it.
 
 Words. A *row* is the model's log-probabilities after one prefix. A *step* appends one token. A step is *forced* if one
 token only, or only end tokens, may come; no model is needed there. A *draft* is a sequence that may yet be thrown away.

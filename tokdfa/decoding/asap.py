@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokdfa.decoding.draws import Costs, Draws, Eos, Target, check_count
+from tokdfa.decoding.prefix_tree import Node
 from tokdfa.decoding.sampling import draw_index, log_total, random_generator
 
 if TYPE_CHECKING:
@@ -42,25 +43,6 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.decoding.sampling import Floats
     from tokdfa.models.base import LanguageModel
-
-
-class _Node:
-    """A prefix that was seen. `log_bound`: the log of its bound; `children`: token -> log p(token | prefix), its node.
-
-    `log_untried`: the log of the allowed mass, after this prefix, of all tokens without a node.
-    """
-
-    __slots__ = ("children", "log_bound", "log_untried")
-
-    def __init__(self) -> None:
-        self.log_bound = 0.0
-        self.log_untried = 0.0
-        self.children: dict[int, tuple[float, _Node]] = {}
-
-    def tighten(self) -> None:
-        """Compute the bound anew from those of the children."""
-        parts = [log_p + child.log_bound for log_p, child in self.children.values()]
-        self.log_bound = log_total(np.array([self.log_untried, *parts]))
 
 
 class _Draft(NamedTuple):
@@ -86,7 +68,7 @@ class AlignedSampler:
     ) -> None:
         self._target = Target(model, compiled, context, max_tokens, eos)
         self._generator = random_generator(seed)
-        self._root = _Node()
+        self._root = Node()
         self._start = self._target.start()
 
     def log_bound(self, tokens: Sequence[int] = ()) -> float:
@@ -150,24 +132,18 @@ class AlignedSampler:
             node.tighten()
         return _Draft(tokens, is_complete, log_weight)
 
-    def _choose(self, node: _Node, allowed: npt.NDArray[np.int64], logs: Floats) -> tuple[int, float] | None:
+    def _choose(self, node: Node, allowed: npt.NDArray[np.int64], logs: Floats) -> tuple[int, float] | None:
         """The next token, for which `node` gets a child, and log(norm / bound); None if no mass is left.
 
         `allowed`: the allowed tokens, ascending; `logs`: their log-probabilities, float64.
         """
-        tried = np.searchsorted(allowed, list(node.children))
-        expected = logs.copy()
-        expected[tried] += [child.log_bound for _, child in node.children.values()]
+        expected = node.expected(allowed, logs)
         log_norm = log_total(expected)
         if log_norm == -np.inf:
             return None
         place = draw_index(np.cumsum(np.exp(expected - log_norm)), self._generator)
-        token = int(allowed[place])
-        _, child = node.children.setdefault(token, (float(logs[place]), _Node()))
-        untried = logs.copy()
-        untried[tried] = untried[place] = -np.inf
-        node.log_untried = log_total(untried)
-        return token, log_norm - child.log_bound
+        child = node.enter(allowed, logs, place)
+        return int(allowed[place]), log_norm - child.log_bound
 
 
 def draw_by_asap(

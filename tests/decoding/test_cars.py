@@ -1,0 +1,110 @@
+"""Constrained adaptive rejection: exact over all outcomes, draft by draft, and what going back saves."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.decoding.models import (
+    WORDS,
+    by_text,
+    compile_words,
+    distance,
+    explore,
+    noise,
+    skewed_model,
+    target_sequences,
+)
+from tokdfa.decoding import cars, prefix_tree
+from tokdfa.decoding.cars import CarsSampler, draw_by_cars
+from tokdfa.errors import OptionError
+from tokdfa.models.cache import CachedModel
+
+if TYPE_CHECKING:
+    from tokdfa.decoding.cars import Learn
+
+COMPILED = compile_words(WORDS)
+#: Few words, so that all ways to draw can be enumerated.
+FEW = (b"ab", b"cb", b"cca")
+
+
+@pytest.mark.parametrize("learn", ["masks", "refusals"])
+def test_what_is_kept_is_exact_whatever_was_refused_before(learn: Learn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over all outcomes of the random numbers of two drafts; three tokens are enough for two of the words only."""
+    model, max_tokens = skewed_model(3), 3
+    target = {tokens: p for tokens, p in target_sequences(model, FEW).items() if len(tokens) < max_tokens}
+    compiled, total = compile_words(FEW), sum(target.values())
+
+    def run(draw: object) -> tuple[tuple[int, ...], ...]:
+        for place in (cars, prefix_tree):
+            monkeypatch.setattr(place, "draw_index", lambda cumulative, generator: draw(cumulative))
+        return draw_by_cars(model, compiled, samples=1, max_tokens=max_tokens, learn=learn, max_drafts=2).sequences
+
+    chances: dict[tuple[tuple[int, ...], ...], float] = defaultdict(float)
+    for probability, sequences in explore(run):
+        chances[sequences] += probability
+    kept = 1 - chances.pop((), 0.0)
+    assert kept > 0.02
+    assert set(chances) == {(tokens,) for tokens in target}
+    for tokens, p in target.items():
+        assert chances[(tokens,)] == pytest.approx(kept * p / total, rel=1e-9)
+
+
+@pytest.mark.parametrize("learn", ["masks", "refusals"])
+def test_draws_are_the_target_from_the_first_one_on(learn: Learn) -> None:
+    model = skewed_model()
+    truth = by_text(target_sequences(model, WORDS))
+    many = draw_by_cars(model, COMPILED, samples=1500, learn=learn)
+    assert distance(many.text_probabilities(), truth) < noise(truth, 1500)
+    counts: dict[bytes, float] = defaultdict(float)
+    for seed in range(200):
+        (text,) = draw_by_cars(model, COMPILED, samples=1, learn=learn, seed=seed).texts
+        counts[text] += 1 / 200
+    assert distance(counts, truth) < noise(truth, 200)
+
+
+def test_bounds_fall_and_masks_teach_more_than_refusals() -> None:
+    model = skewed_model(9)
+    mass = sum(target_sequences(model, WORDS).values())
+    samplers = {learn: CarsSampler(model, COMPILED, learn=learn) for learn in ("masks", "refusals")}
+    drafts = {}
+    for learn, sampler in samplers.items():
+        before, drafts[learn] = 0.0, 0
+        for _ in range(60):
+            drafts[learn] += sampler.draw(1).drafts
+            assert math.log(mass) - 1e-9 <= sampler.log_bound <= before + 1e-9
+            before = sampler.log_bound
+    assert math.exp(samplers["masks"].log_bound) == pytest.approx(mass, rel=0.02)
+    assert 60 < drafts["masks"] < drafts["refusals"]
+
+
+def test_going_back_draws_the_same_with_fewer_rows() -> None:
+    model = skewed_model()
+    restart, back = (draw_by_cars(model, COMPILED, samples=300, backtrack=back) for back in (False, True))
+    assert back.sequences == restart.sequences
+    assert back.drafts == restart.drafts
+    assert back.log_mass == restart.log_mass
+    assert back.model_rows < restart.model_rows
+    # kept rows of a cache are the other way to save them: it holds each prefix once, a path may come again
+    cached = CachedModel(skewed_model())
+    draw_by_cars(cached, COMPILED, samples=300)
+    assert cached.misses <= back.model_rows
+    assert cached.misses + cached.hits == restart.model_rows
+
+
+def test_a_sampler_goes_on_and_learns() -> None:
+    sampler = CarsSampler(skewed_model(), COMPILED)
+    first, later = sampler.draw(5), sampler.draw(5)
+    whole = draw_by_cars(skewed_model(), COMPILED, samples=10)
+    assert first.sequences + later.sequences == whole.sequences
+    assert first.drafts + later.drafts == whole.drafts
+
+
+def test_options_out_of_range() -> None:
+    with pytest.raises(OptionError, match="learn"):
+        draw_by_cars(skewed_model(), COMPILED, samples=1, learn="all")
+    with pytest.raises(OptionError, match="max_drafts"):
+        draw_by_cars(skewed_model(), COMPILED, samples=1, max_drafts=0)
