@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     # at run time the package `tokdfa.backends`, which can be called; for type checkers what calling it does
     from tokdfa.backends.batch import fill_masks, fill_tree
     from tokdfa.backends.registry import backends, compile
+    from tokdfa.backends.token_healing import heal
     from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
     from tokdfa.decoding.constrain import Constrained, constrain
     from tokdfa.decoding.loop import generate
@@ -45,6 +46,7 @@ _PUBLIC = {
     "load_model": "tokdfa.models.registry",
     "fill_masks": "tokdfa.backends.batch",
     "fill_tree": "tokdfa.backends.batch",
+    "heal": "tokdfa.backends.token_healing",
     "Constrained": "tokdfa.decoding.constrain",
     "constrain": "tokdfa.decoding.constrain",
     "generate": "tokdfa.decoding.loop",
@@ -80,6 +82,7 @@ __all__ = [
     "fill_masks",
     "fill_tree",
     "generate",
+    "heal",
     "load_model",
     "load_tokenizer",
     "mask_to_bool",

@@ -195,7 +195,7 @@ class _StoppableAccount(budget.spending):
         super().__init__(limits, what)
 
     @property
-    def work_left(self) -> int:  # type: ignore[override]  # a slot of the base
+    def work_left(self) -> int:
         if self._stopped.is_set():
             raise CancelledError
         return self._left
