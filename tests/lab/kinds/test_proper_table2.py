@@ -162,3 +162,13 @@ def test_what_a_library_knows_is_not_settled_again():
     assert all(row["differing"] == 0 and row["masks"] > 8 for row in found.values())
     compiled = {row["engine"]: row["transitions"] for row in rows if row["step"] == 3}
     assert compiled["off"] > 50_000 > 1_000 > compiled["parts"]
+
+
+def test_function_calls_take_the_place_of_constraints():
+    engines = [{"label": "fixpoint", "backend": "cartesian_merge", "step": 3}]
+    spelling = {"whitespace": "compact", "item_separator": ", ", "key_separator": ": ", "escapes": "needed"}
+    settings = {"tokenizer": "mistral-v1", "engines": engines, "repeats": 1, "walks": 0, "calls": 3}
+    rows = measure({**settings, "spelling": {**spelling, "max_nesting": 4}}, seed=2)
+    assert [(row["step"], row["status"]) for row in rows] == [(3, "ok"), (4, "ok")] * 3
+    assert len({row["constraint"] for row in rows}) == 3
+    assert all(len(np.frombuffer(row["mask_ns"], dtype="<f4")) > 30 for row in rows[1::2])

@@ -2,7 +2,9 @@
 
 002 reports what the four steps of CartesianMerge take, for JSON strings and Mistral's tokenizer, on its own machine, as
 *means* (`STEPS`). The first, the table of a tokenizer's proper sequences, is measured by ``canonicity.yaml``, 002's own
-way included. One item is a tokenizer and a constraint. Each of its rows has a ``step`` and an ``engine``:
+way included. One item is a tokenizer and a constraint; or a tokenizer and all of so many ``calls``, function calls
+drawn by the experiment's seed (`tokdfa.lab.measure.function_calls`), one after the other in one process. Each row has
+a ``step`` and an ``engine``:
 
 2. the token DFA of the constraint, which the engines with ``step: 2`` build; ``seconds`` is their whole compile.
 3. what makes the masks free of dead ends, for the engines with ``step: 3``, all of which allow proper sequences only.
@@ -36,9 +38,10 @@ from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import clock_overhead_ns
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, item_constraint, item_settings
 from tokdfa.lab.measure.engines import Engine, check_engines
+from tokdfa.lab.measure.function_calls import draw_calls
 from tokdfa.lab.measure.limits import OK, Failure, attempt
 from tokdfa.lab.measure.measure import Contender, check_support, make_contenders, measure_compiles, replay
-from tokdfa.lab.measure.settings import Strict
+from tokdfa.lab.measure.settings import Strict, typed_settings
 from tokdfa.lab.measure.workloads import RandomWalk, Texts, plan_walks
 from tokdfa.mask import allocate_mask
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -81,6 +84,8 @@ class Settings(Strict):
     item of a constraint that brings texts, those. `repeats`: of compiles; `seconds`: after which an engine takes no
     further repeats. `walks` random walks of at most `steps` tokens. `known`: constraints with texts whose masks the
     engines of step 3 make before anything is measured, for those that keep parts for the next constraint.
+
+    `calls`: how many function calls take the place of constraints, with the options `spelling` of JSON schemas.
     """
 
     engines: list[StepEngine] = Field(min_length=1)
@@ -90,6 +95,8 @@ class Settings(Strict):
     walks: Annotated[int, Field(ge=0, le=10_000)] = 5
     steps: Count = 60
     known: list[ConstraintEntry] = Field(default_factory=list)
+    calls: Annotated[int, Field(ge=0, le=10_000)] = 0
+    spelling: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _engines_exist(self) -> Settings:
@@ -98,16 +105,28 @@ class Settings(Strict):
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure one tokenizer and one constraint: a row for each step and engine.
+    """Measure one tokenizer and one constraint, or one tokenizer and all calls: a row for each step and engine.
 
-    `settings`: tokenizer (name); the fields of a constraint; and those of `Settings`. `seed` draws the walks.
-    Raises OptionError for a grammar, whose automaton has no end of states.
+    `settings`: tokenizer (name); the fields of a constraint, if no `calls` are asked for; and those of `Settings`.
+    `seed` draws the walks and the calls. Raises OptionError for a grammar, whose automaton has no end of states.
     """
     if "grammar" in settings:
         raise OptionError("proper_table2 takes regexes, choices and JSON schemas: a grammar has no token automaton")
-    typed = item_settings(Settings, settings)
+    if settings.get("calls"):
+        typed = typed_settings(Settings, {key: value for key, value in settings.items() if key != "tokenizer"})
+        rows = []
+        for label, schema, texts in draw_calls(typed.calls, seed):
+            entry = {"label": label, "json_schema": schema, **typed.spelling}
+            call = typed.model_copy(update={"texts": texts})
+            rows += _measure_one(settings["tokenizer"], ConstraintEntry(**entry).build(), call, seed)
+        return rows
     constraint = item_constraint({**settings, "texts": []}).build()
-    tokenizer = load_tokenizer(settings["tokenizer"])
+    return _measure_one(settings["tokenizer"], constraint, item_settings(Settings, settings), seed)
+
+
+def _measure_one(name: str, constraint: Constraint, typed: Settings, seed: int) -> list[dict[str, Any]]:
+    """The rows of one tokenizer and one constraint."""
+    tokenizer = load_tokenizer(name)
     engines = [one for one in typed.engines if not one.tokenizers or tokenizer.name in one.tokenizers]
     made = make_contenders(engines, tokenizer.vocabulary, constraint.kind)
     racing = [one for one in made.values() if isinstance(one, Contender)]
