@@ -1,7 +1,7 @@
-r"""llama.cpp's GBNF, and the part of xgrammar's EBNF that is the same: text -> `tokdfa.Grammar`, its Lark text.
+r"""llama.cpp's GBNF: text -> `tokdfa.Grammar`, its Lark text. `tokdfa.grammar.ebnf` reads xgrammar's EBNF.
 
 ``name ::= alternatives``, ``"text"``, ``[a-z]``, ``[^a-z]``, ``.``, ``( )``, ``* + ? {m,n}``, ``# comment``, special
-tokens ``<name>`` and ``<[12]>``; a rule goes on until the next ``name ::=``. Both notations are about characters,
+tokens ``<name>`` and ``<[12]>``; a rule goes on until the next ``name ::=``. The notation is about characters,
 without a lexer. So each character becomes a lexeme: none is the beginning of another, and the longest match is the only
 one. What is refused by name: look-ahead ``(= ...)``, negated tokens ``!<name>``, and functions such as
 ``TagDispatch(...)``.
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))|(.)")
 _PLAIN = {"n": "\n", "r": "\r", "t": "\t", **{sign: sign for sign in '\\"[]-^'}}
 #: What may be repeated.
-_ATOMS = ("string", "charset", "special", "name", "any", "right")
+ATOMS = ("string", "charset", "special", "name", "any", "right", "macro")
 
 
 def read_gbnf(text: str, root: str = "root") -> Grammar:
@@ -34,18 +34,25 @@ def read_gbnf(text: str, root: str = "root") -> Grammar:
 
     Raises GrammarSyntaxError or GrammarUnsupported with line and column in `text`, and UnknownNameError for `root`.
     """
-    return _Translation(as_text(text, "text")).grammar(as_text(root, "root"))
+    return CharacterGrammar(as_text(text, "text")).grammar(as_text(root, "root"))
 
 
-class _Translation:
-    """One run of `read_gbnf`. `rules`: name -> what it is called in Lark's text."""
+class CharacterGrammar:
+    """One run of `read_gbnf`, and what notations that are read alike share.
+
+    `rules`: name -> what it is called in Lark's text; `tokens`: what the text is made of: (kind, text, position).
+    """
+
+    token_pattern = _TOKEN
+    escape_pattern = _ESCAPE
+    known_escapes = r"\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH"
 
     def __init__(self, text: str) -> None:
         self.text, self.rules = text, dict[str, str]()
         self.tokens: list[tuple[str, str, int]] = []
         position = 0
         while position < len(text):
-            match = _TOKEN.match(text, position)
+            match = self.token_pattern.match(text, position)
             if match is None:
                 self.fail(f"{text[position]!r} cannot stand here", position)
             if match["refused"]:
@@ -71,22 +78,35 @@ class _Translation:
         if root not in self.rules:
             raise UnknownNameError("rule", root, self.rules)
         parts, brackets, before = list[str](), list[int](), ""
-        for kind, written, position in [*self.tokens, ("define", "", len(self.text))]:
+        tokens = [*self.tokens, ("define", "", len(self.text))]
+        k = 0
+        while k < len(tokens):
+            kind, written, position = tokens[k]
             if kind == "define" and brackets:
                 self.fail("this bracket is not closed", brackets[-1])
             if not parts and kind != "define":
                 self.fail("a rule begins with name ::=", position)
             if kind == "becomes" and before != "define":
                 self.fail("a name stands before ::=", position)
-            if kind == "repeat" and before not in _ATOMS:
+            if kind == "repeat" and before not in ATOMS:
                 self.fail("nothing to repeat, or repeated twice; group what is to be repeated", position)
             if kind == "right" and not brackets:
                 self.fail("no bracket is open here", position)
             if kind in ("left", "right"):
                 brackets = [*brackets, position] if kind == "left" else brackets[:-1]
-            parts.append(self.lark(kind, written, position))
+            taken, part = self.special_form(k, brackets)
+            parts.append(part if taken else self.lark(kind, written, position))
+            k += taken or 1
             before = kind
-        return Grammar("".join(parts), start=self.rules[root])
+        return Grammar("".join(parts) + self.more_rules(), start=self.rules[root])
+
+    def special_form(self, k: int, brackets: list[int]) -> tuple[int, str]:
+        """How many tokens from the k-th are a form of the notation's own, and what that is in Lark; (0, "") if none."""
+        return 0, ""
+
+    def more_rules(self) -> str:
+        """Rules that special forms need."""
+        return ""
 
     def lark(self, kind: str, written: str, position: int) -> str:
         """A token as Lark writes it."""
@@ -108,20 +128,22 @@ class _Translation:
                 return f" {self.rules[written]} "
         return f"{written} " if kind != "left" else "("
 
+    def plain_escapes(self, written: str) -> dict[str, str]:
+        """The letter of an escape in a string or a class -> the character that it is."""
+        return _PLAIN
+
     def characters(self, written: str, position: int) -> list[tuple[str, bool]]:
         """The characters between quotes or brackets, and whether each is escaped."""
         found: list[tuple[str, bool]] = []
-        for match in _ESCAPE.finditer(written, 1, len(written) - 1):
+        plain = self.plain_escapes(written)
+        for match in self.escape_pattern.finditer(written, 1, len(written) - 1):
             digits = match[1] or match[2] or match[3]
             code = int(digits, 16) if digits else 0
             if code > 0x10FFFF or 0xD800 <= code < 0xE000:
                 self.fail(f"{match[0]} is no character that UTF-8 can encode", position + match.start())
-            if match[4] and match[4] not in _PLAIN:
-                self.fail(
-                    rf"unknown escape {match[0]}; known: \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH",
-                    position + match.start(),
-                )
-            found.append((chr(code) if digits else _PLAIN[match[4]] if match[4] else match[5], match[5] is None))
+            if match[4] and match[4] not in plain:
+                self.fail(f"unknown escape {match[0]}; known: {self.known_escapes}", position + match.start())
+            found.append((chr(code) if digits else plain[match[4]] if match[4] else match[5], match[5] is None))
         return found
 
     def charset(self, written: str, position: int) -> str:
