@@ -2,10 +2,11 @@ import itertools
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.grammar.grammars import LarkJudge, lark_grammars
+from tests.grammar.meta_grammar import first_fault
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import (
@@ -18,6 +19,7 @@ from tokdfa.errors import (
 )
 from tokdfa.grammar.cfg import Lexeme
 from tokdfa.grammar.lark_reader import read_lark
+from tokdfa.grammar.lark_syntax import parse_statements
 
 
 def texts(letters: str, longest: int) -> list[str]:
@@ -318,6 +320,35 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         except TokdfaError:
             continue
         assert cfg.names[cfg.start] == "start"
+
+
+#: Faults that are not of the notation.
+_MEANT = re.compile(r"no name|lower case|only rules have|priority is not|upper-case name|a repeat needs")
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+@example("a:b~2~3")
+@example('a:b{2}{c}|d{e{2}}|(f\n|g)\n//\n|"h"..i')
+@example("%import .a.b (c,d)\n%llguidance {}\n!?r.2{x,y}[lazy,s=/a/]: ~~x->y|&\\\n<[1]>")
+def test_texts_are_read_as_far_as_lark_reads_them(text: str) -> None:
+    for grammar in (text, 'start: "a" ' + text):
+        fault = first_fault(grammar)
+        place = fault if fault is None else (grammar.count("\n", 0, fault) + 1, fault - grammar.rfind("\n", 0, fault))
+        error = _syntax_error(grammar)
+        found = error and (error.line, error.column)
+        if error and _MEANT.search(error.reason):
+            assert place is None or found <= place
+        else:
+            assert found == place
+
+
+def _syntax_error(grammar: str) -> GrammarSyntaxError | None:
+    try:
+        parse_statements(grammar)
+    except GrammarSyntaxError as error:
+        return error
+    return None
 
 
 @pytest.mark.parametrize("name", CONSTRUCTS)

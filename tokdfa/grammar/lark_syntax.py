@@ -1,4 +1,4 @@
-r"""The notation of grammars: text -> definitions. The Lark package reads it, with a grammar written in Lark's notation.
+r"""The notation of grammars: text -> definitions, by recursive descent.
 
 The dialect is Lark's own plus what llguidance adds to it. In short:
 
@@ -17,21 +17,23 @@ The dialect is Lark's own plus what llguidance adds to it. In short:
 - ``%import name.rule``, ``%import name (a, B)``: rules, templates and terminals of a grammar of one's own
   (`tokdfa.Grammar.sources`), with a ``.`` before the name, as in Lark, or without. What that ignores is not imported.
 
-What the dialect lacks is refused by name (`_REFUSED`). The tree is made bottom-up while Lark parses, so that nesting
-costs no Python stack; it is bounded by `MAX_NESTING`, so that later passes may recurse.
+What the dialect lacks is refused by name (`tokdfa.grammar.lark_words.REFUSED`). Nesting is bounded by `MAX_NESTING`, so
+that this and later passes may recurse. `tests/grammar/meta_grammar.py` says the same as a grammar of Lark's; by it the
+Lark package accepts the same texts, and stops at the same places.
 
-Cost: Lark's tables once a process (about 100 ms), then about 10 us a word of the grammar.
+Cost: linear, about 3 us a word of the grammar.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import Any, NoReturn
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from tokdfa.constraint import DECODER
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
+from tokdfa.grammar import lark_words as words
 from tokdfa.grammar.lark_tree import (
     Attribute,
     Complement,
@@ -44,7 +46,6 @@ from tokdfa.grammar.lark_tree import (
     Pattern,
     Range,
     Repetition,
-    Sequence,
     Special,
     Statement,
     Structured,
@@ -54,106 +55,23 @@ from tokdfa.grammar.lark_tree import (
     is_terminal_name,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 #: Levels of groups, complements and template arguments inside each other.
 MAX_NESTING = 100
 #: Characters of a grammar.
 MAX_TEXT = 10_000_000
-#: What it takes Lark and `_Actions` to read a definition, a word and a character, and what a word holds.
-NS_PER_DEFINITION, NS_PER_WORD, NS_PER_CHARACTER, BYTES_PER_WORD = 30_000, 15_000, 10, 300
+#: What it takes to read a definition, a word and a character, and what a word holds.
+NS_PER_DEFINITION, NS_PER_WORD, NS_PER_CHARACTER, BYTES_PER_WORD = 10_000, 5_000, 10, 300
 #: Times that something may be repeated by a count.
 MAX_COUNT = 100_000
 
-META_GRAMMAR = r"""
-start: _NL? (_item _NL)*
-_item: definition | ignore | import_one | import_many | _MARKER
-
-definition: MODIFIERS? NAME parameters attributes PRIORITY? ":" options
-parameters: ["{" NAME ("," NAME)* "}"]
-attributes: ["[" attribute ("," attribute)* "]"]
-attribute: NAME ["=" (STRING | NUMBER | REGEX)]
-
-ignore: IGNORE options
-import_one: IMPORT path ["->" NAME]
-import_many: IMPORT path "(" NAME ("," NAME)* ")"
-path: "."? NAME ("." NAME)*
-
-options: option (_OR option)*
-option: conjunction [ARROW NAME]
-conjunction: sequence (AND sequence)*
-sequence: (_atom | repetition)*
-repetition: _atom (OPERATOR | BRACES | TILDE_COUNT)
-_atom: group | optional | complement | _value
-group: LEFT options ")"
-optional: LEFT_BRACKET options "]"
-complement: TILDE _atom
-_value: text | regex | range | word | use | special | structured
-text: STRING
-regex: REGEX
-range: STRING ".." STRING
-word: NAME
-use: NAME "{" _value ("," _value)* "}"
-special: SPECIAL
-structured: STRUCTURED
-
-IGNORE: "%ignore"
-IMPORT: "%import"
-_MARKER: /%llguidance[ \t]*\{[ \t]*\}/
-MODIFIERS: /[!?]+/
-PRIORITY: /\.[ \t]*[+-]?\d+/
-ARROW: "->"
-AND: "&"
-LEFT: "("
-LEFT_BRACKET: "["
-TILDE: "~"
-OPERATOR: /[?*+]/
-BRACES.2: /\{[ \t]*(?:\d+[ \t]*(?:,[ \t]*(?:\d+[ \t]*)?)?|,[ \t]*\d+[ \t]*)\}/
-TILDE_COUNT.2: /~[ \t]*\d+(?:[ \t]*\.\.[ \t]*\d+)?/
-NAME: /[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*/
-STRING: /"(?:\\.|[^"\\\n])*"i?/
-REGEX: /\/(?!\/)(?:(?:\\.|[^\/\\\n])+\/[imslux]*|(?:\\[\s\S]|[^\/\\])+\/[imslu]*x[imslux]*)/
-NUMBER: /[+-]?\d+(?:\.\d+)?/
-SPECIAL: /<\[[^\]\n]*\]>|<[^<>\s]+>/
-STRUCTURED: /%(?:json|regex)[ \t\r\n\x00]*\x00/
-_OR.2: /(?:(?:(?:\/\/|#)[^\n]*)?\r?\n(?:\s|(?:\/\/|#)[^\n]*\n)*)?\|/
-_NL: /(?:(?:\/\/|#)[^\n]*)?\r?\n(?:\s|(?:\/\/|#)[^\n]*\n)*/
-BLANK: /(?:[ \t\f\r]|\\[ \t]*\r?\n)+/
-%ignore BLANK
-"""
-
-_NOT_LINE_END = re.compile(r"[^\n]")
 _RULE_NAME = re.compile(r"_?[a-z][a-z0-9_-]*")
 _TERMINAL_NAME = re.compile(r"_?[A-Z][A-Z0-9_-]*")
-
-#: What stands where nothing like it can stand: (how it begins, whether it is a refusal, the reason and the remedy).
-_REFUSED: tuple[tuple[re.Pattern[str], bool, str], ...] = tuple(
-    (re.compile(pattern), refused, reason)
-    for pattern, refused, reason in (
-        (
-            r"%lark",
-            True,
-            "%lark (a nested grammar) is not supported; give it to Grammar as a source, and %import its rules",
-        ),
-        (r"@", True, "a reference to another grammar is not supported; give it as a source, and %import its rules"),
-        (r"%llguidance", True, "options inside a grammar are not supported; pass them to the backend instead"),
-        (r"%declare", True, "%declare is not supported: a declared terminal has no text; define it, or use <token>"),
-        (r"%override", True, "%override is not supported; import another name and define this one yourself"),
-        (r"%extend", True, "%extend is not supported; write the alternatives into one definition"),
-        (r"%if|::", True, "parametric rules are not supported; write one rule for each case"),
-        (r"%", False, "unknown directive; known: %ignore, %import; in rules %json, %regex"),
-        (r"'", False, "a string stands in double quotes"),
-        (r'"', False, "this string is not closed on its line"),
-        (r"//", False, 'this group is not closed on its line; a regex for nothing is written ""'),
-        (r"/", False, r"this regex is not closed on its line; write \/ for a slash in it (several lines need flag x)"),
-        (r"<", False, "this is no special token; those are <name>, <[12]>, <[1-5,9]>, <[^1-5]> or <[*]>"),
-        (r"#|\n", False, "the line ends too early; only a line that begins with | goes on with a definition"),
-        (r"[?*+{]", False, "nothing to repeat, or repeated twice; group what is to be repeated"),
-        (
-            r":",
-            False,
-            "no definition begins here; each begins on a line of its own (parameters as in r::x are refused)",
-        ),
-    )
-)
+_NOT_BLANK = re.compile(r"[^ \t\r\n]")
+_Read = TypeVar("_Read")
+_ENDS = ("bar", "line_end", "right", "right_bracket")
 
 
 def parse_statements(text: str) -> list[Statement]:
@@ -162,8 +80,6 @@ def parse_statements(text: str) -> list[Statement]:
     Raises GrammarSyntaxError or GrammarUnsupported with line and column, LimitExceeded past `MAX_TEXT`, `MAX_NESTING`
     or `MAX_COUNT`.
     """
-    from lark.exceptions import UnexpectedInput
-
     if len(text) > MAX_TEXT:
         raise LimitExceeded(
             f"the grammar has {len(text)} characters; at most {MAX_TEXT} are read",
@@ -171,250 +87,289 @@ def parse_statements(text: str) -> list[Statement]:
             value=len(text),
         )
     spend(NS_PER_CHARACTER * len(text))
-    try:
-        statements: list[Statement] = _meta_parser().parse(_hide_json(text) + "\n")
-    except UnexpectedInput as error:
-        _explain(text, error)
-    except _Fault as fault:
-        raise fault.kind(fault.reason, text, fault.line, fault.column) from None
-    return statements
+    return list(_Parser(text).statements())
 
 
-#: What may hold a ``%`` that is no directive, a directive with JSON, and what begins neither (Lark refuses it).
-_PIECES = re.compile(
-    r'"(?:\\.|[^"\\\n])*"|<\[[^\]\n]*\]>|<[^<>\s]+>|(?://|#)[^\n]*|'
-    r"/(?!/)(?:(?:\\.|[^/\\\n])+/[imslux]*|(?:\\[\s\S]|[^/\\])+/[imslu]*x[imslux]*)|"
-    r'(?P<json>%(?:json|regex)\b[ \t\r\n]*)|(?P<broken>["/])'
-)
+class _Parser:
+    """A text, and how far it has been read."""
 
+    def __init__(self, text: str) -> None:
+        self.given, self.text = text, text + "\n"
+        self.begin = self.position = self.level = 0
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
-def _hide_json(text: str) -> str:
-    """`text` with zeros for the JSON of ``%json`` and ``%regex``, which no regular terminal reads; lines stay lines."""
-    if "%json" not in text and "%regex" not in text:
-        return text
-    parts, begin = [], 0
-    while match := _PIECES.search(text, begin):
-        parts.append(text[begin : match.end()])
-        begin = match.end()
-        if match["broken"]:
-            break
-        if match["json"]:
-            try:
-                _, past = DECODER.raw_decode(text, begin)
-            except (ValueError, RecursionError) as error:
-                position = getattr(error, "pos", begin)
-                line, column = text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
-                directive = match["json"].strip()
-                reason = f"{directive} is followed by JSON; {getattr(error, 'msg', error)}"
-                raise GrammarSyntaxError(reason, text, line, column) from None
-            parts.append(_NOT_LINE_END.sub("\0", text[begin:past]))
-            begin = past
-    return "".join([*parts, text[begin:]])
+    # Words. What was read last stands at `begin` to `position`.
 
+    def word(self, wanted: re.Pattern[str]) -> str:
+        """Read the next word if it is one of these, and tell its kind; or else "", and nothing is read."""
+        match = wanted.match(self.text, self.position)
+        if match is None:
+            return ""
+        kind = match.lastgroup or ""
+        self.begin, self.position = match.span(kind)
+        return kind
 
-@cache
-def _meta_parser() -> Any:
-    """Lark's parser of the notation: LALR, so linear; it calls `_Actions` as it goes."""
-    import lark
+    def expect(self, wanted: re.Pattern[str]) -> str:
+        return self.word(wanted) or self.cannot_stand(self.next_position())
 
-    return lark.Lark(META_GRAMMAR, parser="lalr", transformer=_Actions(), maybe_placeholders=False)
+    @property
+    def written(self) -> str:
+        return self.text[self.begin : self.position]
 
+    @property
+    def place(self) -> Part:
+        return self.place_of(self.begin)
 
-def _explain(text: str, error: Any) -> NoReturn:
-    """Raise our own error for one of Lark's."""
-    position = len(text) if error.pos_in_stream is None else min(error.pos_in_stream, len(text))
-    line = text.count("\n", 0, position) + 1
-    column = position - text.rfind("\n", 0, position)
-    for pattern, refused, reason in _REFUSED:
-        if pattern.match(text + "\n", position):
-            raise (GrammarUnsupported if refused else GrammarSyntaxError)(reason, text, line, column) from None
-    raise GrammarSyntaxError(f"{text[position]!r} cannot stand here", text, line, column) from None
+    def place_of(self, position: int) -> Part:
+        line = bisect_right(self.line_starts, position)
+        return Part(line, position - self.line_starts[line - 1] + 1)
 
+    def next_position(self) -> int:
+        blank = words.BLANK.match(self.text, self.position)
+        return blank.end() if blank else self.position
 
-class _Fault(Exception):
-    """A fault that only an action sees; `parse_statements` knows the text and makes an error of `kind` of it."""
+    # Errors.
 
-    def __init__(self, reason: str, place: Any, kind: type[GrammarSyntaxError] = GrammarSyntaxError) -> None:
-        self.reason, self.line, self.column, self.kind = reason, place.line, place.column, kind
-        super().__init__(reason)
+    def cannot_stand(self, position: int) -> NoReturn:
+        """Say why not what is at `position`."""
+        position = min(position, len(self.given))
+        for pattern, refused, reason in words.REFUSED:
+            if pattern.match(self.text, position):
+                self.fail(reason, self.place_of(position), refused)
+        self.fail(f"{self.text[position]!r} cannot stand here", self.place_of(position))
 
+    def fail(self, reason: str, place: Part, refused: bool = False) -> NoReturn:
+        kind = GrammarUnsupported if refused else GrammarSyntaxError
+        raise kind(reason, self.given, place.line, place.column)
 
-class _Actions:
-    """One method for each rule of the meta-grammar: what Lark calls with the children, and puts in the tree."""
+    # Statements.
 
-    def start(self, children: list[Statement]) -> list[Statement]:
-        return children
+    def statements(self) -> Iterable[Statement]:
+        self.word(words.LINE_END)
+        while self.next_position() < len(self.text):
+            kind = self.expect(words.STATEMENT)
+            if kind == "ignore":
+                place = self.place
+                yield Ignore(place.line, place.column, self.options("line_end"))
+            elif kind in ("name", "modifiers"):
+                if kind == "modifiers":
+                    self.expect(words.NAME)
+                yield self.definition()
+            else:
+                if kind == "import":
+                    yield self.imported()
+                self.expect(words.LINE_END)
 
-    def definition(self, children: list[Any]) -> Definition:
+    def definition(self) -> Definition:
         spend(NS_PER_DEFINITION)
-        words = [child for child in children if _kind(child) == "NAME"]
-        priorities = [child for child in children if _kind(child) == "PRIORITY"]
-        (parameters, attributes), body = [child for child in children if isinstance(child, tuple)], children[-1]
-        name = words[0]
-        _check_name(name)
-        if is_terminal_name(name):
-            if priorities:
-                raise _Fault(
-                    "a terminal's priority is not supported: it chooses between readings, and all of them are kept",
-                    priorities[0],
-                    GrammarUnsupported,
-                )
+        name = self.name()
+        parameters = self.list_in(words.LEFT_BRACE, self.parameter, words.RIGHT_BRACE)
+        attributes = self.list_in(words.LEFT_BRACKET, self.attribute, words.RIGHT_BRACKET)
+        if is_terminal_name(name.name):
             for extra in (*parameters, *attributes):
-                raise _Fault("only rules have parameters and attributes; give it a lower-case name", extra)
-        return Definition(name.line, name.column, str(name), parameters, attributes, body)
+                self.fail("only rules have parameters and attributes; give it a lower-case name", extra)
+        if self.word(words.PRIORITY) and is_terminal_name(name.name):
+            reason = "a terminal's priority is not supported: it chooses between readings, and all of them are kept"
+            self.fail(reason, self.place, refused=True)
+        self.expect(words.COLON)
+        return Definition(name.line, name.column, name.name, parameters, attributes, self.options("line_end"))
 
-    def parameters(self, children: list[Any]) -> tuple[Word, ...]:
-        words = tuple(map(_word, children))
-        for word in words:
-            if is_terminal_name(word.name):
-                raise _Fault("a parameter's name is in lower case", word)
-        return words
+    def list_in(
+        self, opening: re.Pattern[str], read: Callable[[], _Read], closing: re.Pattern[str]
+    ) -> tuple[_Read, ...]:
+        """What stands between brackets, with commas between, if the opening one comes next."""
+        found: list[_Read] = []
+        if self.word(opening):
+            while not found or not self.word(closing):
+                if found:
+                    self.expect(words.COMMA)
+                found.append(read())
+        return tuple(found)
 
-    def attributes(self, children: list[Attribute]) -> tuple[Attribute, ...]:
-        return tuple(children)
+    def parameter(self) -> Word:
+        self.expect(words.NAME)
+        word = self.name()
+        if is_terminal_name(word.name):
+            self.fail("a parameter's name is in lower case", word)
+        return word
 
-    def attribute(self, children: list[Any]) -> Attribute:
-        name, *value = children
-        return Attribute(name.line, name.column, str(name), str(value[0]) if value else None)
+    def attribute(self) -> Attribute:
+        self.expect(words.NAME)
+        place, name = self.place, self.written
+        value = self.expect(words.ATTRIBUTE) and self.written if self.word(words.EQUALS) else None
+        return Attribute(place.line, place.column, name, value)
 
-    def ignore(self, children: list[Any]) -> Ignore:
-        directive, body = children
-        return Ignore(directive.line, directive.column, body)
+    def imported(self) -> Import:
+        place = self.place
+        path: list[Word] = []
+        self.word(words.DOT)
+        while not path or self.word(words.DOT):
+            self.expect(words.NAME)
+            part = self.place
+            path.append(Word(part.line, part.column, self.written))
+        names = self.list_in(words.LEFT, self.listed_name, words.RIGHT)
+        pairs = tuple(zip(names, names, strict=True))
+        if not pairs:
+            *path, last = path
+            called = self.alias(last) if self.word(words.ARROW) else last
+            pairs = ((last, called),)
+        return Import(place.line, place.column, tuple(part.name for part in path), pairs)
 
-    def path(self, children: list[Any]) -> list[Word]:
-        return [Word(token.line, token.column, str(token)) for token in children]
+    def listed_name(self) -> Word:
+        self.expect(words.NAME)
+        return self.name()
 
-    def import_one(self, children: list[Any]) -> Import:
-        directive, path, *alias = children
-        called = _word(alias[0]) if alias else path[-1]
-        if is_terminal_name(called.name) != is_terminal_name(path[-1].name):
-            raise _Fault("an imported terminal keeps an upper-case name", called)
-        return Import(directive.line, directive.column, tuple(part.name for part in path[:-1]), ((path[-1], called),))
+    def alias(self, imported: Word) -> Word:
+        called = self.listed_name()
+        if is_terminal_name(called.name) != is_terminal_name(imported.name):
+            self.fail("an imported terminal keeps an upper-case name", called)
+        return called
 
-    def import_many(self, children: list[Any]) -> Import:
-        directive, path, *names = children
-        words = [_word(name) for name in names]
-        pairs = tuple(zip(words, words, strict=True))
-        return Import(directive.line, directive.column, tuple(part.name for part in path), pairs)
+    def name(self) -> Word:
+        """The name that was read last."""
+        place, name = self.place, self.written
+        if not _RULE_NAME.fullmatch(name) and not _TERMINAL_NAME.fullmatch(name):
+            reason = f"{name!r} is no name; a rule's is in lower case, a terminal's in upper case, at most one _ first"
+            self.fail(reason, place)
+        return Word(place.line, place.column, name)
 
-    def options(self, children: list[Option]) -> Group:
-        parts = [part for option in children for sequence in option.sequences for part in sequence]
-        first = parts[0] if parts else Part(0, 0)
-        return Group(first.line, first.column, tuple(children), _depth(parts))
+    # What definitions are made of.
 
-    def option(self, children: list[Any]) -> Option:
-        spend(NS_PER_WORD)
-        (sequences, joined), *alias = children
-        return Option(sequences, joined, _place(alias[0]) if alias else None)
+    def options(self, closing: str) -> Group:
+        """Alternatives up to a word of the kind `closing`."""
+        options: list[Option] = []
+        kind = "bar"
+        while kind == "bar":
+            sequences: list[list[Part]] = [[]]
+            joined = alias = None
+            while (kind := self.expect(words.ITEM)) not in _ENDS:
+                if kind == "arrow":
+                    alias = self.place
+                    self.expect(words.NAME)
+                    kind = self.expect(words.BEHIND_ALIAS)
+                    break
+                if kind == "and":
+                    joined = joined or self.place
+                    sequences.append([])
+                else:
+                    sequences[-1].append(self.item(kind))
+            count = sum(map(len, sequences))
+            spend(NS_PER_WORD * (2 + count))
+            hold(BYTES_PER_WORD * count)
+            options.append(Option(tuple(map(tuple, sequences)), joined, alias))
+        if kind != closing:
+            self.cannot_stand(self.begin)
+        parts = (part for option in options for sequence in option.sequences for part in sequence)
+        first = next(parts, Part(0, 0))
+        return Group(first.line, first.column, tuple(options))
 
-    def conjunction(self, children: list[Any]) -> tuple[tuple[Sequence, ...], Part | None]:
-        return tuple(children[::2]), _place(children[1]) if len(children) > 1 else None
-
-    def sequence(self, children: list[Part]) -> Sequence:
-        spend(NS_PER_WORD * (1 + len(children)))
-        hold(BYTES_PER_WORD * len(children))
-        return tuple(children)
-
-    def repetition(self, children: list[Any]) -> Repetition:
-        body, count = children
-        low, high = _bounds(count)
+    def item(self, kind: str) -> Part:
+        """What begins with the word that was read last, with its count."""
+        body = self.atom(kind)
+        if not self.word(words.COUNT):
+            if not isinstance(body, Word) or not self.word(words.LEFT_BRACE):
+                return body
+            body = self.use(body)
+            if not self.word(words.COUNT):
+                return body
+        count = self.place
+        low, high = self.bounds()
         if high is not None and high < low:
-            raise _Fault(f"a repeat needs low <= high, not {low} and {high}", count)
+            self.fail(f"a repeat needs low <= high, not {low} and {high}", count)
         return Repetition(body.line, body.column, body, low, high)
 
-    def group(self, children: list[Any]) -> Group:
-        bracket, body = children
-        return Group(bracket.line, bracket.column, body.options, _deeper(body.depth, bracket))
+    def atom(self, kind: str) -> Part:
+        if kind in ("left", "left_bracket"):
+            place = self.deeper()
+            inner = self.options("right" if kind == "left" else "right_bracket")
+            self.level -= 1
+            group = Group(place.line, place.column, inner.options)
+            return group if kind == "left" else Repetition(place.line, place.column, group, 0, 1)
+        if kind == "tilde":
+            place = self.deeper()
+            kind = self.expect(words.ITEM)
+            if kind in (*_ENDS, "and", "arrow"):
+                self.cannot_stand(self.begin)
+            body = self.atom(kind)
+            is_counted = words.COUNT.match(self.text, self.position)
+            if isinstance(body, Word) and not is_counted and self.word(words.LEFT_BRACE):
+                body = self.use(body)
+            self.level -= 1
+            return Complement(place.line, place.column, body)
+        return self.value(kind)
 
-    def optional(self, children: list[Any]) -> Repetition:
-        return Repetition(children[0].line, children[0].column, self.group(children), 0, 1)
+    def value(self, kind: str) -> Part:
+        if kind == "name":
+            return self.name()
+        if kind == "structured":
+            return self.structured()
+        place, written = self.place, self.written
+        if kind == "regex":
+            return Pattern(place.line, place.column, written)
+        if kind == "special":
+            return Special(place.line, place.column, written)
+        low = Text(place.line, place.column, written)
+        if not self.word(words.RANGE):
+            return low
+        self.expect(words.STRING)
+        end = self.place
+        return Range(low.line, low.column, low, Text(end.line, end.column, self.written))
 
-    def complement(self, children: list[Any]) -> Complement:
-        tilde, body = children
-        return Complement(tilde.line, tilde.column, body, _deeper(_depth([body]), tilde))
+    def use(self, name: Word) -> Use:
+        """A template, of which the name and the brace have been read."""
+        self.deeper(name)
+        arguments: list[Part] = []
+        while not arguments or not self.word(words.RIGHT_BRACE):
+            if arguments:
+                self.expect(words.COMMA)
+            argument = self.value(self.expect(words.VALUE))
+            if isinstance(argument, Word) and self.word(words.LEFT_BRACE):
+                argument = self.use(argument)
+            arguments.append(argument)
+        self.level -= 1
+        return Use(name.line, name.column, name.name, tuple(arguments))
 
-    def text(self, children: list[Any]) -> Text:
-        return Text(children[0].line, children[0].column, str(children[0]))
+    def structured(self) -> Structured:
+        """A directive with JSON."""
+        place, directive = self.place, self.written
+        json = _NOT_BLANK.search(self.text, self.position)
+        begin = json.start() if json else len(self.given)
+        try:
+            _, self.position = DECODER.raw_decode(self.given, begin)
+        except (ValueError, RecursionError) as error:
+            reason = f"{directive} is followed by JSON; {getattr(error, 'msg', error)}"
+            self.fail(reason, self.place_of(getattr(error, "pos", begin)))
+        return Structured(place.line, place.column, directive, begin, self.position)
 
-    def regex(self, children: list[Any]) -> Pattern:
-        return Pattern(children[0].line, children[0].column, str(children[0]))
-
-    def range(self, children: list[Any]) -> Range:
-        low, high = self.text(children[:1]), self.text(children[1:])
-        return Range(low.line, low.column, low, high)
-
-    def word(self, children: list[Any]) -> Word:
-        return _word(children[0])
-
-    def use(self, children: list[Any]) -> Use:
-        name, *arguments = children
-        _check_name(name)
-        return Use(name.line, name.column, str(name), tuple(arguments), _deeper(_depth(arguments), name))
-
-    def special(self, children: list[Any]) -> Special:
-        return Special(children[0].line, children[0].column, str(children[0]))
-
-    def structured(self, children: list[Any]) -> Structured:
-        token = children[0]
-        directive = "%json" if token.startswith("%json") else "%regex"
-        begin = token.end_pos - len(token[len(directive) :].lstrip(" \t\r\n"))
-        return Structured(token.line, token.column, directive, begin, token.end_pos)
-
-
-def _kind(child: Any) -> str:
-    """The name of a child's terminal; "" if it is none."""
-    return getattr(child, "type", "")
-
-
-def _place(token: Any) -> Part:
-    return Part(token.line, token.column)
-
-
-def _word(token: Any) -> Word:
-    _check_name(token)
-    return Word(token.line, token.column, str(token))
-
-
-def _check_name(token: Any) -> None:
-    if not _RULE_NAME.fullmatch(token) and not _TERMINAL_NAME.fullmatch(token):
-        raise _Fault(
-            f"{str(token)!r} is no name; a rule's is in lower case, a terminal's in upper case, at most one _ first",
-            token,
-        )
-
-
-def _depth(parts: list[Any]) -> int:
-    """Levels of nesting inside the deepest of `parts`."""
-    bodies = (part.body if isinstance(part, Repetition) else part for part in parts)
-    return max((getattr(body, "depth", 0) for body in bodies), default=0)
-
-
-def _deeper(depth: int, place: Any) -> int:
-    if depth >= MAX_NESTING:
-        raise LimitExceeded(
-            f"groups are nested deeper than {MAX_NESTING} at line {place.line}, column {place.column} of the grammar; "
-            "give the inner ones names of their own",
-            limit="group nesting",
-            value=depth + 1,
-        )
-    return depth + 1
-
-
-def _bounds(count: Any) -> tuple[int, int | None]:
-    """The bounds of ``? * +``, ``{m,n}`` and its kin, ``~n`` and ``~m..n``."""
-    known = {"?": (0, 1), "*": (0, None), "+": (1, None)}
-    if count in known:
-        return known[count]
-    numbers = re.findall(r"\d+", count)
-    for number in numbers:
-        if len(number.lstrip("0")) > len(str(MAX_COUNT)) or int(number) > MAX_COUNT:  # int() refuses very long ones
+    def deeper(self, place: Part | None = None) -> Part:
+        """One level more, at `place` or where the last word stands; the place."""
+        place = place or self.place
+        if self.level >= MAX_NESTING:
             raise LimitExceeded(
-                f"a count above {MAX_COUNT} at line {count.line}, column {count.column} of the grammar; "
-                "write what is repeated as a regex in a terminal",
-                limit="count",
-                value=MAX_COUNT,
+                f"groups are nested deeper than {MAX_NESTING} at line {place.line}, column {place.column} of the"
+                " grammar; give the inner ones names of their own",
+                limit="group nesting",
+                value=self.level + 1,
             )
-    low = 0 if re.match(r"\{\s*,", count) else int(numbers[0])
-    if count.startswith("{") and count.rstrip("} \t").endswith(","):
-        return low, None
-    return low, int(numbers[-1])
+        self.level += 1
+        return place
+
+    def bounds(self) -> tuple[int, int | None]:
+        """Those of the count that was read last: ``? * +``, ``{m,n}`` and its kin, ``~n`` or ``~m..n``."""
+        count = self.written
+        known: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
+        if count in known:
+            return known[count]
+        numbers = re.findall(r"\d+", count)
+        for number in numbers:
+            if len(number.lstrip("0")) > len(str(MAX_COUNT)) or int(number) > MAX_COUNT:  # int() refuses very long ones
+                raise LimitExceeded(
+                    f"a count above {MAX_COUNT} at line {self.place.line}, column {self.place.column} of the grammar; "
+                    "write what is repeated as a regex in a terminal",
+                    limit="count",
+                    value=MAX_COUNT,
+                )
+        low = 0 if re.match(r"\{\s*,", count) else int(numbers[0])
+        if count.startswith("{") and count.rstrip("} \t").endswith(","):
+            return low, None
+        return low, int(numbers[-1])

@@ -1,7 +1,7 @@
 """What a grammar's text says, as a tree: statements made of parts, each with its place. Nothing is resolved yet.
 
 `tokdfa.grammar.lark_syntax` makes the tree, `tokdfa.grammar.lark_reader` and `tokdfa.grammar.lark_terminals` read it.
-`depth` counts the levels of nesting in a part; it is bounded (`lark_syntax.MAX_NESTING`), so readers may recurse.
+Nesting is bounded (`lark_syntax.MAX_NESTING`), so readers may recurse.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class Use(Part):
 
     name: str
     arguments: tuple[Part, ...]
-    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,6 @@ class Complement(Part):
     """What `body` does not match."""
 
     body: Part
-    depth: int
 
 
 Sequence: TypeAlias = tuple[Part, ...]
@@ -109,7 +107,6 @@ class Group(Part):
     """One of `options`."""
 
     options: tuple[Option, ...]
-    depth: int
 
 
 @dataclass(frozen=True, slots=True)
