@@ -210,7 +210,8 @@ def test_a_library_drops_the_oldest() -> None:
 
 def test_limits_and_tokenizers_with_whole_pieces() -> None:
     tokenizer = load_tokenizer("mistral-v1")
-    compiled = CartesianMerge(tokenizer.vocabulary, max_transitions=1_000).compile(Regex(PATTERNS["lines"]))
+    backend = CartesianMerge(tokenizer.vocabulary, vegas="parts", max_transitions=1_000)
+    compiled = backend.compile(Regex(PATTERNS["lines"]))
     matcher = compiled.start()
     for token in tokenizer.encode("name"):
         matcher.advance(token)

@@ -18,7 +18,8 @@ Options:
 - ``lazy``: settle states when a mask first needs them. Otherwise all that can be reached are settled when compiling.
 - ``vegas``: states are settled part by part, between places that no token runs across, equal parts once: those of the
   constraint (``parts``), or of all constraints for the tokenizer (``library``), as 002 proposes at its end
-  (`tokdfa.backends.proper_merge.vegas_tables`). For tokenizers without whole pieces; with the others it is ``off``.
+  (`tokdfa.backends.proper_merge.vegas_tables`). For tokenizers without whole pieces and lazy
+  tables only; with the others it is ``off``.
 
 The tokens before the text count (`start(context)`), as in `tokdfa.backends.proper_merge.direct_merge`.
 """
@@ -67,7 +68,7 @@ class CartesianMerge(Backend):
         Option("relevance", str, "fixpoint", "how dead ends are found", choices=("fixpoint", "pairs")),
         Option("lazy", bool, True, "settle states when a mask first needs them"),
         Option(
-            *("vegas", str, "parts", "equal parts that no token leaves are settled once (relevance=fixpoint only)"),
+            *("vegas", str, "off", "equal parts that no token leaves are settled once (lazy, relevance=fixpoint only)"),
             choices=("off", "parts", "library"),
         ),
         Option("minimal", bool, True, "minimise the DFA first"),
@@ -201,7 +202,7 @@ class CompiledCartesianMerge(CompiledConstraint):
         if self._by_pairs:
             limits = {name: settings[name] for name in ("max_transitions", "max_pairs", "max_seconds", "skip_visited")}
             table: ProperTable = RelevantPairs(automaton, canonicity, start, **limits)
-        elif settings["vegas"] != "off" and canonicity.whole_pieces.node_count == 1:
+        elif settings["vegas"] != "off" and settings["lazy"] and canonicity.whole_pieces.node_count == 1:
             table = VegasTable(automaton, canonicity, self._parts, settings["max_transitions"])
         else:
             table = ProperTable(automaton, canonicity, settings["max_transitions"])
@@ -242,7 +243,7 @@ def _warm_up() -> None:
     from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback, toy_with_pieces
 
     tokenizers = {"(a|b|\u00e9)+": toy_with_byte_fallback(), r"([ab]+\.){1,9}": toy_with_pieces()}
-    variants: tuple[dict[str, Any], ...] = ({}, {"lazy": False}, {"vegas": "off"}, {"relevance": "pairs"})
+    variants: tuple[dict[str, Any], ...] = ({}, {"lazy": False}, {"vegas": "parts"}, {"relevance": "pairs"})
     for pattern, tokenizer in tokenizers.items():
         mask = masks.allocate_mask(tokenizer.vocabulary.size)
         for options in variants:
