@@ -42,6 +42,7 @@ FAST = {
     "serving": "requests",
     "skew": "eos",
     "guide": "vocabulary",
+    "tasks": "tasks",
     "lab/measure": "workloads oracle engines",
     "lab/run": "tasks store",
     "lab/declare": "columns",
