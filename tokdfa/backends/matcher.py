@@ -184,6 +184,11 @@ class Matcher(ABC):
             ahead.advance(forced[-1])
         return forced
 
+    #: Why nobody can count the tokens to an end, if `StateMatcher` does not show how.
+    _UNCOUNTED: ClassVar[str] = (
+        "the engine does not show its states, so nobody can count the tokens to an end; take one of our own backends"
+    )
+
     def shortest_completion(self) -> list[int]:
         """The fewest tokens after which the text may end, an end token not among them; [] where it may end now.
 

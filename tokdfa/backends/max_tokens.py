@@ -47,10 +47,7 @@ def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
     Raises UnsupportedConstraint for an engine whose states cannot be told apart.
     """
     if not isinstance(matcher, StateMatcher):
-        raise UnsupportedConstraint(
-            f"{compiled.backend_name} does not show its states, so nobody can count the tokens to an end; take one of "
-            "our own backends"
-        )
+        raise UnsupportedConstraint(f"{compiled.backend_name}: {matcher._UNCOUNTED}")
     source = matcher.situation_source()  # equal ones know the same states
     key: Any = source if source is not None else matcher._origin and matcher._origin[1]
     ends = compiled.ends.get(key)

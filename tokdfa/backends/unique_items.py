@@ -8,13 +8,17 @@ nothing of it.
 Within an item two automata run: that of its texts, and that of the texts of the values that were, in all spellings. As
 long as both are alive, a byte is refused if everything that can follow spells a value that was; an item ends only where
 it is none of these; a comma comes only while there is another value. So there are no dead ends.
+An item that is an array or an object is compared when it closes: the bracket is refused if its value was, and the item
+goes on, as it always can (`tokdfa.json_schema.unique_items`).
 
 Masks. A token is refused if some byte of it is. Tokens are walked along the trie as long as a byte could be refused;
 what is beyond, in the midst of text that no former item begins with, can only be refused if a token ends an item and
-has another one behind a comma, so just these tokens are read as a whole.
+has another one behind a comma, so just these tokens are read as a whole; with items that are arrays or objects those
+with a closing bracket, too.
 
 Cost: about 1 us a byte of text; a mask within such an array 0.1 to 5 ms more, strings the most; automata of the
-former values, made anew for each item. Memory: the values of open arrays, at most `MAX_REMEMBERED` each.
+former values, made anew for each item. Memory: the values of open arrays, at most `MAX_REMEMBERED` each, and some 100
+bytes for each byte of an item that is an array or an object and has not closed.
 """
 
 from __future__ import annotations
@@ -34,15 +38,17 @@ from tokdfa.core.locks import new_lock
 from tokdfa.errors import TokenRefused
 from tokdfa.json_schema.array_states import MAX_REMEMBERED
 from tokdfa.json_schema.number_dfa import numbers_dfa
-from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.number_set import DIGITS, NumberSet
 from tokdfa.json_schema.string_set import StringSet, string_automaton
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from pathlib import Path
 
     import numpy.typing as npt
 
+    from tokdfa.backends.pushdown_trie.tables import PushdownTables
     from tokdfa.json_schema.unique_items import Items, Place
     from tokdfa.mask import Mask
     from tokdfa.program.program import Escapes
@@ -52,13 +58,53 @@ if TYPE_CHECKING:
 BYTE_WORK = 2_000
 BLANKS = b" \t\n\r"
 #: What is open, outermost first; each a tuple that begins with one of these: a value is expected at a place; a string,
-#: or another scalar, of which nothing is to be remembered; an object; an array; an item that is compared. Where no
-#: strategy lets a text go on, nothing is open.
-VALUE, STRING, SCALAR, OBJECT, ARRAY, ITEM = range(6)
+#: or another scalar, of which nothing is to be remembered; an object; an array; an item that is compared; between an
+#: array and an item of it that is an array or object, the text of that so far. Where no strategy lets a text go on,
+#: nothing is open.
+VALUE, STRING, SCALAR, OBJECT, ARRAY, ITEM, HELD = range(7)
 State = tuple[tuple[Any, ...], ...]
-#: Values that were: (whether it is a text, number or constant, the value).
+#: Values that were: (whether it is a text, number, constant, array or object, the value as it is compared).
 Seen = frozenset[tuple[str, Any]]
 START: State = ((VALUE, 1),)
+
+
+class Text:
+    """A text as its last byte and what was before: states of a long item share what they have in common."""
+
+    __slots__ = ("_hash", "before", "byte")
+
+    def __init__(self, before: Text | None, byte: int) -> None:
+        self.before, self.byte = before, byte
+        self._hash: int = hash((byte, None if before is None else before._hash))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        one: Text | None = self
+        two = other if isinstance(other, Text) else None
+        while one is not two:
+            if one is None or two is None or one._hash != two._hash or one.byte != two.byte:
+                return False
+            one, two = one.before, two.before
+        return True
+
+    def written(self) -> bytes:
+        """All of it. O(bytes)."""
+        found, here = bytearray(), self  # type: bytearray, Text | None
+        while here is not None:
+            found.append(here.byte)
+            here = here.before
+        return bytes(reversed(found))
+
+
+def comparable(value: Any) -> Hashable:
+    """A value read from JSON, numbers exactly, as something that is equal where JSON Schema says so."""
+    if isinstance(value, dict):
+        return "{", frozenset((name, comparable(part)) for name, part in value.items())
+    if isinstance(value, list):
+        return "[", tuple(map(comparable, value))
+    return (value,) if value is None or isinstance(value, bool | str) else ("0", value)
 
 
 def _step(automaton: Dfa | LazyDfa, state: int, byte: int) -> int:
@@ -80,7 +126,9 @@ def _former(kind: str, seen: Seen, escapes: Escapes) -> Dfa | LazyDfa | None:
     if kind == '"':
         return string_automaton(StringSet(values=frozenset(values)), escapes)
     if kind == "0":
-        return numbers_dfa([NumberSet(low=value, high=value) for value in values], -1)
+        # of longer ones there is no automaton: these are compared at their end alone
+        short = [value for value in values if len(value.as_tuple().digits) + abs(value.adjusted()) < DIGITS]
+        return numbers_dfa([NumberSet(low=value, high=value) for value in short], -1) if short else None
     return _constants(tuple(sorted(values)))
 
 
@@ -102,10 +150,28 @@ class Scanner:
     def __init__(self, places: list[Place]) -> None:
         self.places = places
         self._lock = new_lock()
+        #: Whether some items are compared when they close.
+        self.holds = any(place.unique is not None and place.unique.containers for place in places)
 
     def step(self, state: State, byte: int) -> State | None:
         """The state after a byte; None if it repeats an item, or leads nowhere but to a repetition."""
         spend(BYTE_WORK)
+        following = self._step(state, byte)
+        return self._hold(following, byte) if self.holds and following else following
+
+    def _hold(self, state: State, byte: int) -> State | None:
+        """`state` with the byte in the texts of items that are arrays or objects; one of these may have closed."""
+        if not any(frame[0] == HELD for frame in state):
+            return state
+        state = tuple((HELD, Text(frame[1], byte)) if frame[0] == HELD else frame for frame in state)
+        if state[-1][0] != HELD:
+            return state
+        *outer, (_, number, count, is_next, seen), (_, text) = state
+        written = text.written().decode()
+        value = written[0], comparable(json.loads(written, parse_float=Decimal, parse_int=Decimal))
+        return None if value in seen else (*outer, (ARRAY, number, count, is_next, seen | {value}))
+
+    def _step(self, state: State, byte: int) -> State | None:
         *outer, top = state
         here = tuple(outer)
         kind = top[0]
@@ -114,7 +180,7 @@ class Scanner:
         if kind == ITEM:
             return self._in_item(here, top, byte)
         if kind == SCALAR:
-            return state if byte not in b",]} \t\n\r" else self.step(here, byte) if here else here
+            return state if byte not in b",]} \t\n\r" else self._step(here, byte) if here else here
         if byte in BLANKS:
             return state
         if kind == VALUE:
@@ -180,6 +246,8 @@ class Scanner:
             return self._begin_value(
                 (*here, array), place.first[count] if count < len(place.first) else place.rest, byte
             )
+        if byte in b"{[":
+            return self._begin_value((*here, array, (HELD, None)), place.rest, byte) if place.unique.containers else ()
         item = self._advance_item((ITEM, _kind_of(byte), None, b""), place.unique, seen, byte)
         return None if item is None else (*here, array, item)
 
@@ -191,10 +259,10 @@ class Scanner:
         if kind != '"' and byte in b",] \t\n\r":
             if not states[2]:
                 return ()
-            value = (kind, json.loads(text, parse_float=Decimal) if kind == "0" else text)
+            value = (kind, json.loads(text, parse_float=Decimal, parse_int=Decimal) if kind == "0" else text)
             if value in seen:
                 return None
-            return self.step((*here[:-1], (ARRAY, number, count, False, seen | {value})), byte)
+            return self._step((*here[:-1], (ARRAY, number, count, False, seen | {value})), byte)
         item = self._advance_item(top, items, seen, byte)
         if item is None:
             return None
@@ -258,6 +326,8 @@ class Scanner:
 
     def _has_another(self, items: Items, seen: Seen) -> bool:
         """Whether there is an item that was not."""
+        if items.containers:
+            return True
         with self._lock:
             return any(
                 bool(self._automata(kind, items))
@@ -282,20 +352,39 @@ def _bytes_of(kind: str) -> bytes:
 class UniqueItems(CompiledConstraint):
     """What a strategy made of a constraint, and what it does not remember."""
 
-    def __init__(self, plain: CompiledConstraint, places: list[Place]) -> None:
+    def __init__(self, plain: PushdownTables, places: list[Place]) -> None:
         super().__init__(plain.constraint, plain.vocab, plain.backend_name)
         self.plain, self.phases, self.dropped, self.sizes = plain, plain.phases, plain.dropped, plain.sizes
+        self.program = plain.program
         self.scanner = Scanner(places)
-        #: Tokens that may end an item and have something behind a comma, which are read as a whole.
+        #: Tokens that may end an item and have something behind a comma, which are read as a whole; and those that may
+        #: close one.
         spelled = ((token, plain.vocab.token_bytes(token)) for token in plain.vocab.trie.order.tolist())
-        self.suspects = tuple((token, text) for token, text in spelled if b"," in text[1:])
+        closing = (b"}", b"]") if self.scanner.holds else ()
+        self.suspects = tuple(
+            (token, text) for token, text in spelled if b"," in text[1:] or any(sign in text for sign in closing)
+        )
 
     def _start(self, context: tuple[int, ...]) -> UniqueItemsMatcher:
         return UniqueItemsMatcher(self, self.plain._start(context))
 
+    def save(self, path: str | Path) -> None:
+        """Write what the strategy writes; its `load` finds out again what is to be remembered.
+
+        Raises UnsupportedConstraint for automata too large to save.
+        """
+        from tokdfa.program.program_file import write_program
+
+        write_program(path, self.program, self.constraint, self.plain.settings)
+
 
 class UniqueItemsMatcher(Matcher):
     """The strategy's matcher, and the states of the scanner before each token and now."""
+
+    _UNCOUNTED = (
+        "a state holds the items that were, so there are too many to count tokens to an end; leave max_tokens out, or "
+        "give the items as an enum of at most 64 values"
+    )
 
     def __init__(self, compiled: UniqueItems, text: Matcher) -> None:
         super().__init__(compiled.vocab)
@@ -318,8 +407,11 @@ class UniqueItemsMatcher(Matcher):
     def _refused(self, state: State, allowed: npt.NDArray[np.bool_]) -> list[int]:
         """The tokens that the scanner refuses, among those that are `allowed` and maybe others."""
         scanner, trie, size = self._scanner, self.vocab.trie, np.uint64(self.vocab.size)
+        is_text = bool(state) and state[-1][0] == STRING  # which only a quote ends
         found = [
-            token for token, text in self._compiled.suspects if allowed[token] and scanner.run(state, text) is None
+            token
+            for token, text in self._compiled.suspects
+            if allowed[token] and (b'"' in text or not is_text) and scanner.run(state, text) is None
         ]
         todo = [(-1, state)] if scanner.may_refuse(state) else []
         while todo:

@@ -5,8 +5,8 @@ must differ, which values there were. An item is counted if its value is in the 
 bound, an item that is not counted reads a value that is not in it, and otherwise any value.
 
 Items that must differ are followed if their values are few (constants, strings and numbers of an enum, and integers
-between bounds), or if there is at most one. Otherwise the set of values that were is no finite state: if items are
-scalars a matcher may remember it (`is_remembered`, `tokdfa.json_schema.unique_items`), or the keyword is refused.
+between bounds), or if there is at most one. Otherwise the set of values that were is no finite state: a matcher
+may remember it (`is_remembered`, `tokdfa.json_schema.unique_items`), or the keyword is refused.
 """
 
 from __future__ import annotations
@@ -77,15 +77,15 @@ class ArrayStates:
                 self._remember()
 
     def _remember(self) -> None:
-        """Leave what items have been to the matcher: scalars, of which there are enough. Raises SchemaUnsupported."""
+        """Leave what items have been to the matcher: values of which there are enough. Raises SchemaUnsupported."""
         clause, shape = self.clause, self.oracle.shape_of(self.clause.rest)
-        if shape.arrays or shape.objects:
-            self._refuse("items that must differ are compared if they are scalars, not arrays or objects")
         if clause.prefix or clause.counts:
             self._refuse("items that must differ are not compared beside prefixItems or contains")
         if clause.least > MAX_REMEMBERED:
             self._refuse(f"at most {MAX_REMEMBERED} items that must differ are remembered")
-        self.value_count = count_values(self.oracle, shape, max(clause.least, 1))
+        enough = max(clause.least, 1)
+        has_parts = bool(shape.arrays or shape.objects)  # of these `unique_items` lets in what there is no end of
+        self.value_count = enough if has_parts else count_values(self.oracle, shape, enough)
         if self.value_count is None:
             self._refuse("it is not known how many values items that must differ can have")
         self.is_remembered = True

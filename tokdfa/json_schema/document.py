@@ -61,7 +61,8 @@ NS_PER_NODE, BYTES_PER_NODE, NS_PER_PART, NS_PER_REFERENCE = 1_500, 200, 500, 10
 NESTED = "/(max_nesting)"
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
-_REFERS_ELSEWHERE = re.compile(r'"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"[^#]')
+#: Letters that are escaped, and references that do not begin at the root of their document.
+_MAY_HIDE = re.compile(r'\\u00[2-7]|"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"[^#]')
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 
 
@@ -168,7 +169,7 @@ class Document:
 
     def may_have(self, keyword: str) -> bool:
         """Whether the keyword may stand somewhere that references lead to, in a metaschema as well."""
-        return f'"{keyword}"' in self.text or "\\u" in self.text or _REFERS_ELSEWHERE.search(self.text) is not None
+        return f'"{keyword}"' in self.text or _MAY_HIDE.search(self.text) is not None
 
     def child(self, parent: Node, schema: Any, key: Key) -> Node:
         """The node of a schema inside another one, at the keys `key`."""

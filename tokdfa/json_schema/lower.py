@@ -77,6 +77,12 @@ def lower_and_remember(
             dropped.append(Dropped(*place, error.reason))
 
 
+def remembered_places(constraint: JsonSchema) -> list[Place] | None:
+    """Where a matcher has to remember items that must differ; None: nowhere. Raises what `lower_and_remember` does."""
+    is_needed = Document(constraint.text, constraint.registry).may_have("uniqueItems")
+    return lower_and_remember(constraint)[2] if is_needed else None
+
+
 def _enclosing(pointer: str) -> tuple[str, str]:
     """The innermost keyword of a JSON pointer, and the pointer of the schema that has it."""
     outer, _, last = pointer.rpartition("/")

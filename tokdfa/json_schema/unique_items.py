@@ -1,10 +1,12 @@
 """Where arrays stand whose items must differ and can have too many values for states: found in advance, along paths.
 
 What such an array has had is no finite state, so the matcher remembers it (`tokdfa.backends.unique_items`). It follows
-names and indices from the root, not the program, and so has to know by the path alone whether an array is
-one of them. A *place* is the set of states that the value at some path can be in, whatever branches hold; one that has
-both such arrays and others, or such arrays of different items, is refused, as is a schema whose items are arrays or
-objects, or are counted, too.
+names and indices from the root, not the program, and so has to know by the path alone whether an array is one of them.
+A *place* is the set of states that the value at some path can be in, whatever branches hold; one that has both such
+arrays and others, or such arrays of different items, is refused, as is a schema whose items are counted, too.
+
+Items that are arrays or objects are compared when they close. One that may not close must be able to go on, however
+long it is: objects by a member of another name, of which there is no end, arrays by an item. What cannot is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from tokdfa.automata.dfa import Dfa
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.array_states import ArrayStates
@@ -21,24 +24,30 @@ from tokdfa.json_schema.number_texts import number_texts
 from tokdfa.json_schema.string_set import string_automaton
 
 if TYPE_CHECKING:
-    from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.clauses import ArrayClause, Shape, State
     from tokdfa.json_schema.shape_builder import ShapeBuilder
+    from tokdfa.json_schema.string_set import StringSet
     from tokdfa.program.program import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: Places of one schema at most.
 MAX_PLACES = 5_000
+#: Work (`tokdfa.core.budget`) of a state of an automaton that is looked at for loops, in nanoseconds.
+STATE_WORK = 50_000
 
 
 class Items(NamedTuple):
-    """The texts of the items of an array: automata of strings, of numbers (without exponents), and the constants."""
+    """The texts of the items of an array: automata of strings, of numbers (without exponents), and the constants.
+
+    `containers`: whether items may be arrays or objects, too.
+    """
 
     strings: tuple[Dfa | LazyDfa, ...]
     numbers: Dfa | None
     constants: tuple[bytes, ...]
     escapes: Escapes
+    containers: bool = False
 
 
 @dataclass
@@ -120,7 +129,11 @@ class _Finder:
                     "whether the items of an array must differ, or what they are, depends on what else is in the text"
                 )
                 raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
-            place.unique = self._items(self._builder.shape(tracked[0].rest))
+            shape = self._builder.shape(tracked[0].rest)
+            if not self._goes_on(shape):
+                reason = "items that must differ may be arrays and objects only if these can always have another part"
+                raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
+            place.unique, place.rest = self._items(shape), self._number(frozenset([tracked[0].rest]))
             return
         length = max((len(array.prefix) for array in arrays), default=0)
         items: list[set[State]] = [set() for _ in range(length + 1)]
@@ -131,6 +144,21 @@ class _Finder:
                 for k in range(part.item, length + 1 if last else part.item + 1):
                     items[k].add(part.value)
         *place.first, place.rest = [self._number(frozenset(found)) for found in items]
+
+    def _goes_on(self, shape: Shape) -> bool:
+        """Whether arrays and objects of a shape can have one more part wherever they may close, without an end."""
+        inhabited = self._builder.inhabited
+        for clause, plan in self._parts.plans(shape):
+            others = [kind.names for kind in plan.kinds if inhabited.state(kind.value)]
+            if clause.choices or clause.demands or plan.most is not None or not any(map(is_endless, others)):
+                return False
+        for array in shape.arrays:
+            if inhabited.array(array):
+                if array.counts or array.unique or array.most is not None:
+                    return False
+                if not all(inhabited.state(array.at(k)) for k in range(len(array.prefix) + 1)):
+                    return False
+        return True
 
     def _items(self, shape: Shape) -> Items:
         """The texts of items of a shape."""
@@ -146,4 +174,22 @@ class _Finder:
             number_texts(numbers, natural, digits, -1) if numbers else None,
             tuple(constants),
             escapes,
+            bool(shape.arrays or shape.objects),
         )
+
+
+def is_endless(strings: StringSet) -> bool:
+    """Whether a set has strings without end, as far as its automaton is small enough to tell. O(transitions)."""
+    if strings.values is not None or strings.max_length is not None:
+        return False
+    if strings.simple:
+        return True
+    import networkx as nx
+
+    automaton = string_automaton(strings, "needed")
+    if not isinstance(automaton, Dfa):
+        return False
+    spend(STATE_WORK * automaton.transitions.shape[0])
+    graph = nx.DiGraph()
+    graph.add_edges_from((k, int(target)) for k, row in enumerate(automaton.transitions) for target in set(row) - {-1})
+    return not nx.is_directed_acyclic_graph(graph)

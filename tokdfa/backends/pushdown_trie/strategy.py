@@ -62,6 +62,7 @@ from tokdfa.vocabulary.vocabulary import as_vocabulary
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tokdfa.backends.unique_items import UniqueItems
     from tokdfa.constraint import Constraint, JsonSchema
     from tokdfa.json_schema.document import Dropped
     from tokdfa.json_schema.unique_items import Place
@@ -138,11 +139,7 @@ class PushdownTrie(WithProper):
                 program = lower_regular(constraint)
         compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool)
         compiled.dropped = dropped
-        if places is None:
-            return compiled
-        from tokdfa.backends.unique_items import UniqueItems
-
-        return UniqueItems(compiled, places)
+        return _remembering(compiled, places)
 
     def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
         from tokdfa.program.program_file import read_program
@@ -183,8 +180,12 @@ class CompiledPushdown(PushdownTables):
         return written.getvalue(), self.dropped
 
     @classmethod
-    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledPushdown:
-        """What `save` wrote, for any vocabulary. SavedIndexError for a file that is damaged or no such file."""
+    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledPushdown | UniqueItems:
+        """What `save` wrote, for any vocabulary. SavedIndexError for a file that is damaged or no such file.
+
+        A schema with `uniqueItems` is lowered once more, to find out what matchers have to remember.
+        """
+        from tokdfa.constraint import JsonSchema
         from tokdfa.program.program_file import read_program
 
         phases, vocab = Phases(), as_vocabulary(vocab)
@@ -196,7 +197,24 @@ class CompiledPushdown(PushdownTables):
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
         compiled = cls(constraint, backend.vocab, program, backend.settings, phases)
         backend.finish(compiled)
+        places: list[Place] | None = None
+        if isinstance(constraint, JsonSchema) and not backend.settings["proper"]:
+            from tokdfa.json_schema.lower import remembered_places
+
+            with phases.measure("load"):
+                places = remembered_places(constraint)
+        remembering = _remembering(compiled, places)
+        backend.finish(remembering)
+        return remembering
+
+
+def _remembering(compiled: CompiledPushdown, places: list[Place] | None) -> CompiledPushdown | UniqueItems:
+    """A compiled constraint whose matchers remember items at `places`; None: nothing is remembered."""
+    if places is None:
         return compiled
+    from tokdfa.backends.unique_items import UniqueItems
+
+    return UniqueItems(compiled, places)
 
 
 def _warm_up() -> None:
