@@ -58,6 +58,7 @@ WARMUP_STEPS: dict[str, str] = {
     "proper grammars": "tokdfa.backends.proper:_warm_up",
     "kept masks": "tokdfa.vocabulary.mask_store:_warm_up",
     "judging of sequences": "tokdfa.lab.measure.judge:_warm_up",
+    "cycles": "tokdfa.vocabulary.cycle_clock:_warm_up",
 }
 
 #: How many kernels all steps load or compile, for messages.

@@ -8,9 +8,10 @@ from tokdfa.lab.kinds.trie_walk import KIND, measure
 
 
 def test_engines_make_the_same_mask() -> None:
-    rows = measure({"tokenizer": "mistral-v1", "label": "digits", "regex": "[0-9]+", "repeats": 3}, seed=0)
+    rows = measure({"tokenizer": "mistral-v1", "label": "digits", "regex": "[0-9]+", "repeats": 3, "ladder": 1}, seed=0)
     assert [row["engine"] for row in rows] == [
-        *("tokdfa", "tokdfa, walk alone", "004's layout", "004's layout, all bytes", "llguidance slices off")
+        *("tokdfa", "tokdfa, walk alone", "004's layout", "004's layout, all bytes", "llguidance slices off"),
+        *("004, recursion", "004, array", "004, no recursion"),
     ]
     walks = {row["engine"]: (row["reads"], row["writes"]) for row in rows if row["reads"]}
     assert walks["tokdfa, walk alone"] == walks["004's layout"]
@@ -20,6 +21,7 @@ def test_engines_make_the_same_mask() -> None:
     assert {row["allowed"] for row in rows} == {20}  # ten pieces and ten byte tokens
     for row in rows:
         assert row["ns_per_node"] == pytest.approx(row["ns_median"] / row["nodes_visited"])
+        assert row["cycles"] * row["ns_per_cycle"] == pytest.approx(row["ns_per_node"])
         assert row["ns_min"] <= row["ns_median"]
     with pytest.raises(OptionError, match=r"peers\.0"):
         measure({"tokenizer": "bytes", "regex": "a", "peers": ["glrmask"]}, seed=0)
@@ -42,4 +44,4 @@ def test_the_verdict_is_about_the_widest_mask() -> None:
     ]
     walks = KIND.tables[0].build(results).frame
     assert walks["llguidance slices off"].tolist() == pytest.approx([20e-9, 400e-9])
-    assert KIND.tables[3].build(results).frame["nodes per token"].tolist() == [2.1]
+    assert KIND.tables[4].build(results).frame["nodes per token"].tolist() == [2.1]
