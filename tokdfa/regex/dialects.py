@@ -20,6 +20,8 @@ construct           tokdfa, lark                      ecma                      
 ``\x{41} \U..``     code points                       unknown                              Rust, Python
 ``(?i) (?i:..)``    flags i, s, m, x                  refused                              Rust
 ``x*?``             as ``x*``; lark: refused          as ``x*``
+``x*+ (?>x)``       where they change nothing         unknown                              Python, Rust's kin
+``(?<=x) (?<!x)``   outside groups; lark: refused     refused                              Python
 ==================  ================================  ===================================  =========================
 
 *lark* is what stands between slashes in a grammar; a lazy quantifier there changes what a terminal finds.
@@ -64,8 +66,9 @@ class Dialect:
     name: str
     #: What a refusal says of what is refused, before the remedy.
     refusal: str = " is not supported"
-    #: What opens a group -> what it is: "group", "named group", "=" and "!" (look-ahead), ">" (atomic), "comment",
-    #: "flags" (letters follow), "leading flag" (at the very beginning only), "+i" and "-i" (one flag switched).
+    #: What opens a group -> what it is: "group", "named group", "=" and "!" (look-ahead), "<=" and "<!" (look-behind),
+    #: ">" (atomic), "comment", "flags" (letters follow), "leading flag" (at the very beginning only), "+i" and "-i"
+    #: (one flag switched).
     groups: Mapping[str, str]
     refused_groups: Mapping[str, str]
     group_name: re.Pattern[str] = re.compile(r"\(\?P?<([^\W\d]\w*)>")
@@ -75,8 +78,9 @@ class Dialect:
     #: ``{`` that begins a quantifier: its numbers and the comma; and what another ``{`` is refused as, if it is.
     counts: re.Pattern[str]
     refused_braces: tuple[re.Pattern[str], str] | None = None
-    #: A possessive, a lazy quantifier: what it is refused as; "" if it is read.
-    refused_possessive: str = ""
+    #: Why a possessive quantifier or an atomic group is refused where it may change the language; "" if it is kept.
+    refused_atomic: str = ""
+    #: A lazy quantifier: what it is refused as; "" if it is read.
     refused_lazy: str = ""
     max_nesting: int = MAX_NESTING
     max_count: int = MAX_COUNT
@@ -116,11 +120,8 @@ _BOUNDARIES = {"b": "word_boundary", "B": "not_word_boundary"}
 
 TOKDFA = Dialect(
     name="tokdfa",
-    groups={**_GROUPS, "(?#": "comment", "(?": "flags"},
+    groups={**_GROUPS, "(?#": "comment", "(?": "flags", "(?>": ">", "(?<=": "<=", "(?<!": "<!"},
     refused_groups={
-        "(?<=": "look-behind",
-        "(?<!": "look-behind",
-        "(?>": "an atomic group",
         "(?(": "a conditional group",
         "(?P=": "a back-reference",
         "(?|": "a branch reset group",
@@ -128,7 +129,8 @@ TOKDFA = Dialect(
     },
     flags="ismxu",
     counts=re.compile(r"\{(?!\})([0-9]*)(,?)([0-9]*)\}"),
-    refused_possessive="a possessive quantifier; it changes the language; group the repeat to repeat it",
+    refused_atomic="it changes the language here; it may be read where it changes nothing: around what has one width, "
+    "or a repeat of one character that what follows cannot begin with",
     assertions={"A": "text_start", "z": "text_end", "Z": "text_end", **_BOUNDARIES},
     controls={**_CONTROLS, "a": 0x07},
     refused_escapes={
@@ -153,6 +155,8 @@ TOKDFA = Dialect(
 LARK = replace(
     TOKDFA,
     name="lark",
+    groups={opening: kind for opening, kind in TOKDFA.groups.items() if kind not in ("<=", "<!")},
+    refused_groups={**TOKDFA.refused_groups, "(?<=": "look-behind", "(?<!": "look-behind"},
     refused_lazy="a lazy quantifier; it says where a search stops, not what matches; exclude what ends the text, as in "
     '/"[^"]*"/, or make it a rule name[lazy]: /.../',
     unicode_boundary="a word boundary; a lexeme cannot depend on what is around it",

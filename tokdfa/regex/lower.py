@@ -15,6 +15,8 @@ a node and the rest K behind it and returns the rest that begins with the node. 
 - ``(?=x)``, ``(?!x)``:      K[c] ∩ X[c], K[c] ∩ ¬X[c], where X = resolve(x, any bytes);
 - ``node?``:                 K ∪ resolve(node, K).
 
+A look-behind stands outside groups (the parser sees to that): P (?<=x) R is (P ∩ any·x) · R, with ¬ for (?<!x).
+
 So `` ^(?!foo)[a-z]+$ `` is ``[a-z]+ ∩ ¬(foo · any)`` and ``^a|b$``, searched for, is ``a · any | any · b``.
 
 Loops. ``^`` is false once something has been read and ``$`` while something is left. Let e₀ be the loop's body e with
@@ -51,6 +53,7 @@ from tokdfa.regex.literals import literal_tree, write_literal_tree
 from tokdfa.regex.program import Program, known
 from tokdfa.regex.syntax_tree import (
     EMPTY_NODE,
+    LOOK_BEHIND,
     NEVER,
     Alternation,
     Assertion,
@@ -58,6 +61,7 @@ from tokdfa.regex.syntax_tree import (
     Concat,
     Empty,
     LookAhead,
+    LookBehind,
     Node,
     Repeat,
     Symbol,
@@ -126,6 +130,16 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
     Raises LimitExceeded if the expression outgrows the store, and what the encoding raises.
     """
     lowerer = _Lowerer(store, encoding)
+    if LOOK_BEHIND in node.assertions:
+        alternatives = node.options if isinstance(node, Alternation) else (node,)
+        return store.union(
+            [
+                _run(lowerer.behind(one, search))
+                if LOOK_BEHIND in one.assertions
+                else lower(one, store, search, encoding)
+                for one in alternatives
+            ]
+        )
     if not search:
         return _run(lowerer.resolve(node, _Rest((lowerer.end,) * 4))).expressions[AT_START]
     any_text = _run(lowerer.plain(_ANY_TEXT))
@@ -289,6 +303,27 @@ class _Lowerer:
             case _:
                 raise AssertionError(node)
         return _Rest(expressions, node, rest)
+
+    def behind(self, node: Node, search: bool) -> Task:
+        """The texts of a concatenation with look-behinds, none of them inside a group.
+
+        What stands before one is all of the text up to there, so it is intersected with what it must end with.
+        """
+        store, parts = self.store, node.parts if isinstance(node, Concat) else (node,)
+        any_text = yield self.plain(_ANY_TEXT)
+        before = any_text if search else EMPTY
+        if parts[0] == Assertion("text_start"):
+            before, parts = EMPTY, parts[1:]
+        last = max(k for k, part in enumerate(parts) if isinstance(part, LookBehind))
+        for part in parts[: last + 1]:
+            if isinstance(part, LookBehind):
+                ending = store.concat(ANY_BYTES, (yield self.plain(part.body)))
+                before = self.both(before, store.complement(ending) if part.negative else ending)
+            else:
+                before = store.concat(before, (yield self.plain(part)))
+        end = store.concat(any_text, self.end) if search else self.end
+        rest = yield self.resolve(concat(parts[last + 1 :]), _Rest((end,) * 4))
+        return store.concat(before, rest.expressions[AFTER_OTHER])
 
     def prepend(self, node: Node, rest: _Rest) -> Task:
         """`node`, which has no assertion, before `rest`."""

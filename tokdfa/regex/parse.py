@@ -19,9 +19,12 @@ disagree:
 - ``(?i)`` holds from where it stands to the end of its group (Rust). Flags: ``i m s x``; ``u`` changes nothing.
 - Flag ``x``: white space and ``# comments`` mean nothing outside classes (Python).
 
+Atomic groups and possessive quantifiers are read where they change nothing, look-behind of any width where it stands
+outside groups and beside no assertion that looks back; elsewhere they are refused by name.
+
 Greedy and lazy quantifiers denote the same language. Well formed but refused by name (RegexUnsupported):
-back-references, look-behind, atomic groups and possessive quantifiers (they change the language), conditionals,
-recursion, ``\X \R \K \G \N{..}``, Rust's ``\b{start}`` kin, and the set operations ``&& -- ~~``.
+back-references, conditionals, recursion, ``\X \R \K \G \N{..}``, Rust's ``\b{start}`` kin, and the set operations
+``&& -- ~~``.
 """
 
 from __future__ import annotations

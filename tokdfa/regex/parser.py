@@ -14,8 +14,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.atoms import CLASS_LETTERS, PROPERTY_LETTERS, AtomReader, Flags, class_ranges
-from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges, complement, difference, fold_closure
-from tokdfa.regex.syntax_tree import Assertion, Atomic, CharSet, LookAhead, Node, NodePool
+from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges, complement, difference, fold_closure, intersection
+from tokdfa.regex.syntax_tree import (
+    LOOK_AHEAD,
+    LOOK_BEHIND,
+    Alternation,
+    Assertion,
+    Atomic,
+    CharSet,
+    Concat,
+    LookAhead,
+    LookBehind,
+    Node,
+    NodePool,
+    Repeat,
+    first_of,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from tokdfa.regex.dialects import Dialect
@@ -28,6 +43,7 @@ _BOUNDARY_SIDE = re.compile(r"\{[a-z-]+\}")
 _PLAIN = re.compile(r"[^|()\[.^$\\*+?{]+")
 _SPACE = " \t\n\r\v\f"
 LOOK_AHEADS = ("=", "!")
+LOOK_BEHINDS = ("<=", "<!")
 #: What is repeated is found by its text up to its first closing bracket, which must be within so many characters.
 MAX_KEY = 500
 #: Nodes of characters that are kept.
@@ -73,7 +89,10 @@ class Parser(AtomReader):
 
     def __init__(self, pattern: str, dialect: Dialect, flags: Flags, ascii_classes: bool) -> None:
         super().__init__(pattern, dialect, flags, ascii_classes)
-        self.groups = [Group(0, "group", flags)]
+        self.root = Group(0, "group", flags)
+        self.groups = [self.root]
+        #: Atomic nodes that have been read, by identity, and where.
+        self.atomic_at: dict[int, int] = {}
         self.pool = NodePool()
         #: Classes and groups that have been read, by their `key`; of several with one key the last.
         self.known: dict[str, _Known] = {}
@@ -107,7 +126,10 @@ class Parser(AtomReader):
             self.fail("missing ), this group is not closed", group.position)
         if self.first_lazy >= 0 and self.dialect.refused_lazy:
             self.refuse(self.dialect.refused_lazy, self.first_lazy)
-        return self.close(group)
+        node = self.close(group)
+        if LOOK_BEHIND in node.assertions:
+            self.check_look_behinds(node)
+        return node
 
     def skip_blank(self, character: str) -> None:
         end = self.position + 1
@@ -151,9 +173,46 @@ class Parser(AtomReader):
         self.position += 1
 
     def close_option(self, group: Group) -> None:
+        if self.atomic_at and self.dialect.refused_atomic:
+            self.drop_atomic(group)
         group.options.append(self.pool.concat(group.items))
         group.items = []
         group.no_repeat = NOTHING_TO_REPEAT
+
+    def drop_atomic(self, group: Group) -> None:
+        """Take what is atomic for what is not, where nothing is lost by that; refuse it elsewhere.
+
+        What has one width is matched in one way from each place. A repeat of one character takes all it can get; had it
+        taken fewer, what follows would begin with such a character.
+        """
+        for k in reversed(range(len(group.items))):  # so that what follows is known
+            item = group.items[k]
+            if isinstance(item, Atomic):
+                is_end = group is self.root
+                if not _is_one_way(item.body) and not _takes_all(item.body, first_of(group.items[k + 1 :]), is_end):
+                    self.refuse_atomic(item)
+                group.items[k] = item.body
+
+    def refuse_atomic(self, item: Node) -> None:
+        position = self.atomic_at[id(item)]
+        kind = "an atomic group" if self.pattern[position] == "(" else "a possessive quantifier"
+        self.refuse(f"{kind}; {self.dialect.refused_atomic}", position)
+
+    def check_look_behinds(self, node: Node) -> None:
+        """Refuse what `tokdfa.regex.lower` cannot say about the text before a look-behind, and behind it."""
+        for option in node.options if isinstance(node, Alternation) else (node,):
+            parts = option.parts if isinstance(option, Concat) else (option,)
+            behind = [k for k, part in enumerate(parts) if isinstance(part, LookBehind)]
+            for k, part in enumerate(parts if behind else ()):
+                if isinstance(part, LookBehind) or (k == 0 and part == Assertion("text_start")):
+                    continue
+                if part.assertions - ({LOOK_AHEAD, "text_end", "line_end"} if k > behind[-1] else set()):
+                    first = parts[behind[0]]
+                    assert isinstance(first, LookBehind)
+                    self.refuse(
+                        "a look-behind beside other assertions (but ^ at the beginning, and look-ahead and $ after it)",
+                        first.position,
+                    )
 
     def close(self, group: Group) -> Node:
         self.close_option(group)
@@ -239,8 +298,15 @@ class Parser(AtomReader):
             node = LookAhead(node, group.kind == "!")
         elif group.kind == ">":
             node = Atomic(node)
+            self.atomic_at[id(node)] = group.position
         self.flags = group.outer_flags
         self.position += 1
+        if group.kind in LOOK_BEHINDS:
+            if len(self.groups) > 1 or node.assertions:
+                self.refuse("a look-behind inside a group, or with an assertion or look-around inside", group.position)
+            behind = LookBehind(node, group.kind == "<!", group.position)
+            self.groups[-1].add(behind, group.position, NOTHING_TO_REPEAT)
+            return
         self.keep(_Known(group.position, self.position, self.flags, node, group.depth + 1), ")")
 
     # Quantifiers.
@@ -263,8 +329,17 @@ class Parser(AtomReader):
         if high is not None and high < low:
             self.fail(f"a repeat needs low <= high, not {low} and {high}", start)
         following = self.pattern[self.position : self.position + 1]
-        if following == "+" and dialect.refused_possessive:
-            self.refuse(dialect.refused_possessive)
+        if isinstance(group.items[-1], Atomic):
+            atomic = group.items[-1]
+            if not _is_one_way(atomic.body):
+                self.refuse_atomic(atomic)
+            group.items[-1] = atomic.body
+        if following == "+" and dialect.refused_atomic:
+            node = Atomic(self.pool.repeat(group.items.pop(), low, high))
+            self.atomic_at[id(node)] = self.position
+            self.position += 1
+            group.add(node, group.begin, MULTIPLE_REPEAT)
+            return
         if following == "?":
             self.first_lazy = self.position if self.first_lazy < 0 else self.first_lazy
             self.position += 1
@@ -359,6 +434,21 @@ class Parser(AtomReader):
 
     def key(self, start: int, closing: str) -> str:
         return self.pattern[start : self.pattern.find(closing, start, start + MAX_KEY) + 1]
+
+
+def _is_one_way(body: Node) -> bool:
+    """Whether a node has one match from each place: all of its matches have one width."""
+    return not body.assertions and width_of(body) is not None
+
+
+def _takes_all(body: Node, after: tuple[Ranges, bool] | None, is_end: bool) -> bool:
+    """Whether a repeat of one character cannot give any back to what comes `after` it (see `first_of`).
+
+    `is_end`: whether the pattern ends behind what comes after it.
+    """
+    if after is None or not isinstance(body, Repeat) or not isinstance(body.body, CharSet):
+        return False
+    return not intersection(body.body.ranges, after[0]) and (is_end or not after[1])
 
 
 @cache

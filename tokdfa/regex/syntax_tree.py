@@ -8,6 +8,7 @@ pairs (start, end) of positions it may match.
 - `Concat`, `Alternation`, `Repeat`: composition, union and bounded iteration of relations.
 - `Assertion`: those (i, i) where something holds of the text around i.
 - `LookAhead`: those (i, i) from which the body matches to some end (`negative`: to none).
+- `LookBehind`: those (i, i) to which the body matches from some start (`negative`: from none).
 - `Symbol`: a letter that is no code point, inserted by whoever rewrites a tree; `tokdfa.backends.tokens_dfa.muting`
   does.
 
@@ -29,13 +30,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tokdfa.regex.char_sets import Ranges, difference, intersection
+from tokdfa.regex.char_sets import Ranges, difference, intersection, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 #: What a `LookAhead` adds to `Node.assertions`, beside what its body has.
 LOOK_AHEAD = "look_ahead"
+#: What a `LookBehind` adds.
+LOOK_BEHIND = "look_behind"
 _NO_ASSERTIONS: frozenset[str] = frozenset()
 
 
@@ -164,6 +167,18 @@ class LookAhead(Node):
 
 
 @dataclass(frozen=True)
+class LookBehind(Node):
+    """A position before which `body` matches; if `negative`, before which it does not. `position`: in the pattern."""
+
+    body: Node
+    negative: bool
+    position: int = field(default=0, compare=False)
+
+    def __post_init__(self) -> None:
+        self._set_facts(nullable=True, assertions=self.body.assertions | {LOOK_BEHIND})
+
+
+@dataclass(frozen=True)
 class Symbol(Node):
     """One letter outside Unicode, written as the bytes `code`, which begin with a byte that no UTF-8 text contains."""
 
@@ -276,6 +291,60 @@ class NodePool:
         return self._made[key][1]
 
 
+def width_of(node: Node) -> int | None:
+    """How many characters every match of a tree without assertions has; None if it varies, or is not known."""
+    match node:
+        case Empty():
+            return 0
+        case CharSet():
+            return 1
+        case Concat(parts=parts):
+            widths = [width_of(part) for part in parts]
+            return None if None in widths else sum(width for width in widths if width is not None)
+        case Alternation(options=options):
+            first, *others = {width_of(option) for option in options}
+            return None if others else first
+        case Repeat(body=body, low=low, high=high) if low == high:
+            width = width_of(body)
+            return None if width is None else low * width
+    return None
+
+
+def first_of(parts: Sequence[Node]) -> tuple[Ranges, bool] | None:
+    """The characters that a match of `parts` in a row may begin with, and whether it may be empty; None: not known.
+
+    What stands behind the end of the text cannot be reached, so that end closes the row.
+    """
+    found: list[Ranges] = []
+    for part in parts:
+        match part:
+            case Empty():
+                continue
+            case CharSet(ranges=ranges):
+                one: tuple[Ranges, bool] | None = ranges, False
+            case Concat(parts=inner):
+                one = first_of(inner)
+            case Alternation(options=options):
+                firsts = [first_of([option]) for option in options]
+                if None in firsts:
+                    return None
+                known = [first for first in firsts if first is not None]
+                one = union(*(ranges for ranges, _ in known)), any(is_empty for _, is_empty in known)
+            case Repeat(body=body, low=low):
+                inside = first_of([body])
+                one = None if inside is None else (inside[0], low == 0 or inside[1])
+            case Assertion(kind="text_end"):
+                one = (), False
+            case _:
+                one = None
+        if one is None:
+            return None
+        found.append(one[0])
+        if not one[1]:
+            return union(*found), False
+    return union(*found), True
+
+
 def walk(node: Node) -> Iterator[Node]:
     """`node` and everything below it, parents first."""
     pending = [node]
@@ -285,5 +354,5 @@ def walk(node: Node) -> Iterator[Node]:
         match current:
             case Concat(parts=children) | Alternation(options=children):
                 pending.extend(reversed(children))
-            case Repeat(body=body) | Atomic(body=body) | LookAhead(body=body):
+            case Repeat(body=body) | Atomic(body=body) | LookAhead(body=body) | LookBehind(body=body):
                 pending.append(body)

@@ -99,7 +99,7 @@ class GlrmaskPeer(Peer):
         if settings["mask_strategy"] != "token_trie" and (settings["parser"] != "lr_table" or settings["merge_tokens"]):
             raise OptionError("options 'parser' and 'merge_tokens' act with mask_strategy='token_trie' only")
         self._module = require("glrmask")
-        self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
+        self.vocabulary, self.setup_seconds = _VOCABULARIES.get(self.vocab)
 
     def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
         language = byte_language(constraint)

@@ -83,7 +83,7 @@ class OutlinesCorePeer(Peer):
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
         self.module = require("outlines_core")
-        self.vocabulary, self.setup_seconds = _VOCABULARIES.get(vocab)
+        self.vocabulary, self.setup_seconds = _VOCABULARIES.get(self.vocab)
 
     def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
         return _keep_texts(pattern, constraint)

@@ -48,6 +48,7 @@ _SAID = {
     "word_boundary": r"a word boundary (\b)",
     "not_word_boundary": r"a word boundary (\B)",
     "look_ahead": "a look-ahead",
+    "look_behind": "a look-behind",
 }
 
 

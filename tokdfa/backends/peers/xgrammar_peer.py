@@ -77,7 +77,7 @@ class XgrammarPeer(Peer):
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
         self.module = require("xgrammar")
-        self.tokenizer, of_tokenizer = _TOKENIZERS.get(vocab)
+        self.tokenizer, of_tokenizer = _TOKENIZERS.get(self.vocab)
         self.compiler, of_compiler = _COMPILERS.get(vocab, self.settings["threads"], self.settings["cache"])
         self.setup_seconds = of_tokenizer + of_compiler
 
