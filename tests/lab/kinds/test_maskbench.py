@@ -201,6 +201,32 @@ def test_a_suite_is_judged_by_the_end_of_its_texts(tmp_path: Path) -> None:
     }
 
 
+def test_a_suite_refers_to_its_remotes(tmp_path: Path) -> None:
+    """Files in the form of the suite, judged by an engine that reads schemas."""
+    for name, content in {
+        "tests/draft7/refRemote.json": [
+            {
+                "description": "another document",
+                "schema": {"$ref": "http://localhost:1234/folder/integer.json"},
+                "tests": [{"description": "", "data": data, "valid": data == 1} for data in (1, "a")],
+            },
+            {
+                "description": "relative",
+                "schema": {"$id": "http://localhost:1234/root.json", "items": {"$ref": "folder/integer.json"}},
+                "tests": [{"description": "", "data": data, "valid": data == [1]} for data in ([1], ["a"])],
+            },
+        ],
+        "remotes/folder/integer.json": {"type": "integer"},
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(content))
+    given = {"suite": str(tmp_path / "tests"), "engines": [{"backend": "pushdown_trie"}], "data": None}
+    rows = rows_of(tmp_path, tmp_path, **given, remotes=str(tmp_path / "remotes"))
+    assert [(row["outcome"], row["right_tests"]) for row in rows] == [("passed", 2)] * 2, rows
+    with pytest.raises((ConfigError, OptionError), match="remotes"):
+        rows_of(tmp_path, tmp_path, **given, remotes=str(tmp_path / "remotes"), walks=1)
+
+
 def test_engines_take_turns_on_the_same_cases_and_samples_are_nested(tmp_path: Path) -> None:
     for number in range(10):
         write(tmp_path, f"case {number}", SCHEMA, GOOD)

@@ -1,6 +1,7 @@
 """The shipped experiment files: they load, ask for what the README says, and their inputs are what they claim."""
 
 import base64
+import json
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -42,7 +43,13 @@ def test_the_readme_lists_every_file_and_no_other():
 
 
 def given(name, folder):
-    """The settings that an experiment leaves to the command line: for MaskBench a folder of 600 cases."""
+    """The settings that an experiment leaves to the command line: for MaskBench a folder of 600 cases, for the official
+    suite one of 1,000.
+    """
+    if name == "json_schema_suite":
+        (folder / "draft7").mkdir()
+        (folder / "draft7" / "many.json").write_text(json.dumps([{"schema": True, "tests": []}] * 1_000))
+        return {"suite": str(folder)}
     if name != "maskbench":
         return {}
     for number in range(600):

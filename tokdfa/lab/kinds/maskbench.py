@@ -37,7 +37,7 @@ from tokdfa.lab.measure.cases import NOBODY, Cases
 from tokdfa.lab.measure.clock import clock_overhead_ns
 from tokdfa.lab.measure.limits import MAX_MESSAGE, Limits
 from tokdfa.lab.measure.maskbench_numbers import frames
-from tokdfa.lab.measure.maskbench_plan import Settings, complete, read, split
+from tokdfa.lab.measure.maskbench_plan import Settings, complete, read, remotes_of, split
 from tokdfa.lab.measure.maskbench_replay import (
     CRASH,
     MEMORY,
@@ -51,6 +51,7 @@ from tokdfa.lab.measure.maskbench_replay import (
     run_case,
 )
 from tokdfa.lab.measure.maskbench_walks import Judge, Walker, Walks, hints_of, walk_case
+from tokdfa.lab.measure.schema_corpus import REMOTES
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -119,7 +120,8 @@ def measure_cases(settings: dict[str, Any], seed: int, queue: CaseQueue) -> Iter
     for number in left:
         case, begin = cases[number], partial(queue.begin, number)
         begin("idle")
-        constraint = engine.constraint(case.schema_text)
+        documents = remotes_of(typed.remotes) if REMOTES in case.schema_text else ""
+        constraint = engine.constraint(case.schema_text, documents)
         more = None if walker is None else partial(_walk, case, walker, typed.walks, seed, begin)
         for row in run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin, more):
             yield number, place | row | {"clock_ns": clock_ns}
@@ -189,6 +191,7 @@ KIND = Kind(
         Column("under", "under", "", "lower", "invalid instance accepted: its invalidation error"),
         Column("refused", "refused", "", "lower", "its compile error"),
         Column("right_tests", "tests right", "", "higher"),
+        Column("share_of_cases", "share", "share"),
         Column("faster", "the first is faster", "share"),
         Column("case_ratio", "whole case, times as long", "ratio"),
         *(seconds(name, *_TIMED[name]) for name in _TIMED),
@@ -285,8 +288,9 @@ KIND = Kind(
         Listing(
             "refusals",
             "What is refused",
-            "What an engine refuses or fails at, by the keyword that its message names, and one case of each.",
-            shown=("engine", "outcome", "keyword", "cases", "tests", "reason", "example"),
+            "What an engine refuses or fails at, by the keyword that its message names: cases, their share of all that "
+            "it was given, and one of them.",
+            shown=("engine", "outcome", "keyword", "cases", "share_of_cases", "tests", "reason", "example"),
             frame="refusals",
         ),
     ),

@@ -137,6 +137,8 @@ def _refusals(rows: pd.DataFrame) -> pd.DataFrame:
     failed = failed.assign(reason=failed["message"].map(_reason), keyword=failed["keyword"].fillna(""))
     groups = failed.groupby(["engine", "outcome", "keyword", "reason"], sort=False)
     counted = groups.agg(cases=("case", "size"), tests=("tests", "sum"), example=("case", "first")).reset_index()
+    asked = rows["engine"].value_counts()
+    counted = counted.assign(share_of_cases=counted["cases"] / counted["engine"].map(asked).astype("float64"))
     place = {engine: number for number, engine in enumerate(rows["engine"].unique())}
     counted = counted.assign(often=-counted["cases"], place=counted["engine"].map(place))
     return counted.sort_values(["place", "often"], kind="stable")

@@ -14,7 +14,7 @@ from tokdfa.core.folders import files_fingerprint
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.engines import Engine, check_engines
 from tokdfa.lab.measure.maskbench_walks import Judge
-from tokdfa.lab.measure.schema_corpus import read_cases, read_suite
+from tokdfa.lab.measure.schema_corpus import read_cases, read_remotes, read_suite
 from tokdfa.lab.measure.settings import Strict, typed_settings
 from tokdfa.lab.measure.workloads import derive_seed
 
@@ -32,9 +32,12 @@ class BenchEngine(Engine):
     json_schema: dict[str, Any] = Field(default_factory=dict)
     sample: Count | None = None
 
-    def constraint(self, schema: str) -> JsonSchema:
-        """A schema as this engine gets it. Raises OptionError, and TypeError for an option that does not exist."""
-        return JsonSchema(schema, label="schema", **self.json_schema)
+    def constraint(self, schema: str, registry: str = "") -> JsonSchema:
+        """A schema as this engine gets it, with what it may refer to. Raises OptionError, and TypeError for an option
+        that does not exist.
+        """
+        documents = {"registry": registry} if registry else {}
+        return JsonSchema(schema, label="schema", **{**documents, **self.json_schema})
 
 
 class Settings(Strict):
@@ -45,6 +48,7 @@ class Settings(Strict):
     end of the text decides, too; by default in a suite only. `seconds` for a case, compiling and all tests together;
     `memory_mb` (MiB) that it may take; the experiment's limits are for making an engine. An item has up to `chunk`
     cases. `walks`: random walks for each case; every ten of them may take `seconds` again.
+    `remotes`: the suite's folder of documents that its schemas refer to; nothing is fetched.
     `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the experiment has
     no list of tokenizers.
     """
@@ -52,6 +56,7 @@ class Settings(Strict):
     engines: list[BenchEngine] = Field(min_length=1)
     data: str | None = None
     suite: str | None = None
+    remotes: str | None = None
     names: list[str] | None = None
     max_cases: Count | None = None
     to_end: bool | None = None
@@ -88,6 +93,8 @@ def complete(settings: dict[str, Any]) -> dict[str, Any]:
             "maskbench needs a folder of cases: settings.data, or settings.suite for the JSON-Schema-Test-Suite; "
             "on the command line: --set data=DIR"
         )
+    if typed.remotes and (typed.suite is None or typed.walks):
+        raise OptionError("settings.remotes goes with settings.suite, and without walks")
     if typed.walks:
         Judge("true")  # is its library installed?
     key = "data" if typed.data is not None else "suite"
@@ -96,6 +103,10 @@ def complete(settings: dict[str, Any]) -> dict[str, Any]:
     if not paths:
         raise OptionError(f"there are no JSON files in {folder}")
     found = files_fingerprint(folder, paths)
+    if typed.remotes:
+        others = Path(typed.remotes).absolute()
+        settings = {**settings, "remotes": str(others)}
+        found += files_fingerprint(others, list(others.rglob("*.json")))
     if typed.inputs not in (None, found):
         raise OptionError(f"settings.{key}: {folder} has changed since this experiment was resolved (settings.inputs)")
     return {**settings, key: str(folder), "inputs": found}
@@ -117,7 +128,11 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
             names = mine[start : start + typed.chunk]
             title = f"{engine.name}, cases {start + 1} to {start + len(names)} of {len(mine)}"
             part = {
-                **{key: settings[key] for key in ("data", "suite", "inputs", "tokenizer") if settings.get(key)},
+                **{
+                    key: settings[key]
+                    for key in ("data", "suite", "remotes", "inputs", "tokenizer")
+                    if settings.get(key)
+                },
                 **{"seconds": typed.seconds, "memory_mb": typed.memory_mb, "engines": [engine.model_dump()]},
                 **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count, "walks": typed.walks},
             }
@@ -139,6 +154,12 @@ def _chosen(typed: Settings, seed: int) -> list[str]:
         drawn = set(random.Random(derive_seed(seed, "cases")).sample(known, typed.max_cases))
         known = [name for name in known if name in drawn]
     return known
+
+
+@lru_cache(maxsize=2)
+def remotes_of(folder: str | None) -> str:
+    """What `read_remotes` reads of a folder; nothing without one."""
+    return "" if folder is None else read_remotes(Path(folder))
 
 
 @lru_cache(maxsize=2)

@@ -42,6 +42,8 @@ DRAFTS = {
     "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
     "draft2020-12": "https://json-schema.org/draft/2020-12/schema",
 }
+#: Where the documents of the suite's folder ``remotes`` are, to its schemas.
+REMOTES = "http://localhost:1234/"
 #: The split of a case whose name tells none.
 OTHER = "other"
 
@@ -138,6 +140,28 @@ def read_suite(folder: Path) -> list[SchemaCase]:
                 schema = {"$schema": DRAFTS[draft.name], **schema}
             found.append(_case(path, f"{split}[{index}] {note}".strip(), schema, case.tests, split, note))
     return found
+
+
+def read_remotes(folder: Path) -> str:
+    """What schemas of the JSON-Schema-Test-Suite refer to, its folder ``remotes``, as the `registry` of a `JsonSchema`:
+    the JSON of URIs, below `REMOTES`, and schemas.
+
+    A folder named in `DRAFTS` tells the draft of what is in it, as above; other drafts are left out. O(bytes of the
+    files). Raises ConfigError for a file that cannot be read, and for a folder without files.
+    """
+    found = {}
+    for path in sorted(folder.rglob("*.json")):
+        place = path.relative_to(folder)
+        draft = DRAFTS.get(place.parts[0])
+        if draft is None and place.parts[0].startswith("draft"):
+            continue
+        schema = _read(path, dict[str, Any] | bool)
+        if isinstance(schema, dict) and draft is not None and "$schema" not in schema:
+            schema = {"$schema": draft, **schema}
+        found[REMOTES + place.as_posix()] = schema
+    if not found:
+        raise ConfigError("there are no files *.json in it or below; give the folder remotes of the suite", str(folder))
+    return _written(found, ",", ":")
 
 
 def split_of(name: str) -> str:
