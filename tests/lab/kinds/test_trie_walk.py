@@ -3,8 +3,12 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import Grammar
 from tokdfa.errors import OptionError
-from tokdfa.lab.kinds.trie_walk import KIND, measure
+from tokdfa.lab.kinds.trie_walk import GRAMMAR_OPTIONS, KIND, measure
+from tokdfa.mask import allocate_mask
+from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 
 def test_engines_make_the_same_mask() -> None:
@@ -45,3 +49,24 @@ def test_the_verdict_is_about_the_widest_mask() -> None:
     walks = KIND.tables[0].build(results).frame
     assert walks["llguidance slices off"].tolist() == pytest.approx([20e-9, 400e-9])
     assert KIND.tables[4].build(results).frame["nodes per token"].tolist() == [2.1]
+
+
+def test_a_grammar_stands_in_the_same_table() -> None:
+    """All masks of its texts: the nodes are those that the engine has counted, and both engines agree."""
+    settings = {"tokenizer": "mistral-v1", "label": "sum", "grammar": 'start: /[0-9]+/ ("+" /[0-9]+/)*', "repeats": 2}
+    rows = measure({**settings, "texts": ["12+3", "7"]}, seed=0)
+    assert [row["engine"] for row in rows] == ["earley_trie, grammar", "llguidance slices off"]
+    assert [row["differs"] for row in rows] == [0, 0]
+    tokenizer = load_tokenizer("mistral-v1")
+    backend = create_backend("earley_trie", tokenizer.vocabulary, **GRAMMAR_OPTIONS)
+    nodes = 0
+    for text in ("12+3", "7"):
+        matcher = backend.compile(Grammar(settings["grammar"])).start()
+        for token in tokenizer.encode(text):
+            matcher.fill_mask(allocate_mask(tokenizer.vocabulary.size))
+            matcher.advance(token)
+        nodes += matcher.counters["nodes_visited"]
+    assert {row["nodes_visited"] for row in rows} == {nodes}
+    assert all(row["ns_per_node"] == pytest.approx(row["ns_median"] / nodes) for row in rows)
+    with pytest.raises(OptionError, match="grammars with texts"):
+        measure(settings, seed=0)
