@@ -57,6 +57,10 @@ def mask_of(matcher: Any) -> np.ndarray[Any, Any]:
     return out
 
 
+def closed(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False, **more}
+
+
 #: A language of few values that is said without listing them, and the list.
 TWINS: list[tuple[Any, list[Any]]] = [
     ({"type": "string", "pattern": "^(a|b|bb)$"}, ["a", "b", "bb"]),
@@ -118,6 +122,10 @@ TEXTS: list[Any] = [
     unique({"type": "object", "patternProperties": {"^[ab]": {"const": 1}}, "additionalProperties": False}, minItems=2),
     unique({"type": ["array", "object", "integer", "null"], "items": {"type": "integer"}}, minItems=1),
     unique({"type": "object", "properties": {"a": unique({"type": "array"})}, "required": ["a"]}),
+    unique(closed({"a": {"type": "string"}}), minItems=2),
+    unique(closed({"a": {"enum": [0, 1]}, "b": {"type": "string"}}, required=["a", "b"]), minItems=2),
+    unique(closed({"a": {"type": "boolean"}, "b": {"type": "array", "items": {"const": 0}}}), minItems=3),
+    unique(closed({"a": {"type": "integer"}, "b": {"type": ["object", "string"]}}), minItems=2),
 ]  # fmt: skip
 
 
@@ -207,6 +215,11 @@ def test_arrays_are_no_longer_than_what_is_remembered(monkeypatch: pytest.Monkey
     [
         (unique({"type": "object", "additionalProperties": False}), "another part"),
         (unique({"type": "object", "maxProperties": 9}), "another part"),
+        (unique(closed({"a": {"type": "string"}, "b": {"type": "integer"}})), "another part"),
+        (unique(closed({"a": {"type": ["string", "null"]}})), "another part"),
+        (unique(closed({"a": {"type": "string", "maxLength": 9}})), "another part"),
+        (unique(closed({"a": {"type": "string"}}, maxProperties=1)), "another part"),
+        (unique(closed({"a": {"type": "object", "maxProperties": 1}})), "another part"),
         (unique({"type": "object", "propertyNames": {"maxLength": 3}}), "another part"),
         (unique({"type": "object", "propertyNames": {"enum": ["a"]}}), "another part"),
         (unique({"type": "object", "patternProperties": {"^a?$": {}}, "additionalProperties": False}), "another part"),
@@ -307,3 +320,35 @@ def test_tokens_to_an_end_are_not_counted() -> None:
     for ask in (matcher.shortest_completion, lambda: matcher._origin[0].start(max_tokens=5)):
         with pytest.raises(UnsupportedConstraint, match="items that were"):
             ask()
+
+
+def test_closed_objects_differ_in_their_last_member() -> None:
+    """What is taken, byte by byte, is what the library takes; and tokens of several bytes are as their bytes."""
+    schema = unique(closed({"a": {"enum": [0, 1]}, "b": {"type": "string"}}))
+    compiled, library = PushdownTrie(VOCAB).compile(JsonSchema(schema)), library_validator(schema)
+    draw, said = random.Random(6), []
+    for _ in range(300):
+        items = [
+            {name: draw.choice([0, 1] if name == "a" else ["", "x"]) for name in "ab" if draw.random() < 0.6}
+            for _ in "123"
+        ]
+        matcher = compiled.start()
+        taken = takes(matcher, json.dumps(items).encode()) and matcher.can_end()
+        assert taken == library.is_valid(items), items
+        said.append(taken)
+    assert 50 < sum(said) < 250
+    matcher = compiled.start()
+    for byte in b'[{"a":0,"b":"a"},{"a":0,"b":"':
+        matcher.advance(byte)
+    for token in [*range(256), *range(256, END)]:
+        assert matcher.allows(token) == takes(matcher.fork(), VOCAB.token_bytes(token)), token
+    allowed = set(tokdfa.mask_to_ids(mask_of(matcher)).tolist())
+    assert allowed == {token for token in range(VOCAB.size) if matcher.allows(token)}
+    assert VOCAB.token_bytes(256 + LONG.index(b'a"')) == b'a"'
+    assert matcher._text.allows(256 + LONG.index(b'a"'))
+    assert 256 + LONG.index(b'a"') not in allowed
+
+
+def test_closed_objects_in_any_order_are_refused() -> None:
+    with pytest.raises(SchemaUnsupported, match="another part"):
+        matcher_of(unique(closed({"a": {"type": "string"}})), order="any")

@@ -9,7 +9,7 @@ Within an item two automata run: that of its texts, and that of the texts of the
 long as both are alive, a byte is refused if everything that can follow spells a value that was; an item ends only where
 it is none of these; a comma comes only while there is another value. So there are no dead ends.
 An item that is an array or an object is compared when it closes: the bracket is refused if its value was, and the item
-goes on, as it always can (`tokdfa.json_schema.unique_items`).
+goes on, as it always can (`tokdfa.json_schema.unique_items`). A closed object is compared when its last member ends.
 
 Masks. A token is refused if some byte of it is. Tokens are walked along the trie as long as a byte could be refused;
 what is beyond, in the midst of text that no former item begins with, can only be refused if a token ends an item and
@@ -89,6 +89,12 @@ class Text:
             one, two = one.before, two.before
         return True
 
+    def read(self, end: str = "", last: str | None = None) -> tuple[str, Any]:
+        """The value of the text and `end`, as it is remembered; None if its last member is not `last`. O(bytes)."""
+        written = self.written().decode() + end
+        value = json.loads(written, parse_float=Decimal, parse_int=Decimal)
+        return written[0], None if last is not None and next(reversed(value)) != last else comparable(value)
+
     def written(self) -> bytes:
         """All of it. O(bytes)."""
         found, here = bytearray(), self  # type: bytearray, Text | None
@@ -165,11 +171,19 @@ class Scanner:
             return state
         state = tuple((HELD, Text(frame[1], byte)) if frame[0] == HELD else frame for frame in state)
         if state[-1][0] != HELD:
-            return state
+            return None if byte in b'"]}' and self._must_differ(state) else state
         *outer, (_, number, count, is_next, seen), (_, text) = state
-        written = text.written().decode()
-        value = written[0], comparable(json.loads(written, parse_float=Decimal, parse_int=Decimal))
+        value = text.read()
         return None if value in seen else (*outer, (ARRAY, number, count, is_next, seen | {value}))
+
+    def _must_differ(self, state: State) -> bool:
+        """Whether the last member of a closed object has ended, and the object is an item that was."""
+        if len(state) < 3 or state[-1][0] != OBJECT or state[-1][2] is not None or state[-2][0] != HELD:
+            return False
+        _, number, _, _, seen = state[-3]
+        items = self.places[number].unique
+        assert items is not None
+        return items.last is not None and state[-2][1].read("}", items.last) in seen
 
     def _step(self, state: State, byte: int) -> State | None:
         *outer, top = state
@@ -360,7 +374,7 @@ class UniqueItems(CompiledConstraint):
         #: Tokens that may end an item and have something behind a comma, which are read as a whole; and those that may
         #: close one.
         spelled = ((token, plain.vocab.token_bytes(token)) for token in plain.vocab.trie.order.tolist())
-        closing = (b"}", b"]") if self.scanner.holds else ()
+        closing = (b"}", b"]", b'"') if self.scanner.holds else ()
         self.suspects = tuple(
             (token, text) for token, text in spelled if b"," in text[1:] or any(sign in text for sign in closing)
         )

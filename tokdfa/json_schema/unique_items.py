@@ -6,12 +6,14 @@ A *place* is the set of states that the value at some path can be in, whatever b
 arrays and others, or such arrays of different items, is refused, as is a schema whose items are counted, too.
 
 Items that are arrays or objects are compared when they close. One that may not close must be able to go on, however
-long it is: objects by a member of another name, of which there is no end, arrays by an item. What cannot is refused.
+long it is: objects by a member of another name, of which there is no end, arrays by an item. A closed object, in the
+order of the schema, can if the last member that it may have can be any string, or an array or object that always goes
+on: it is compared when this value ends. What cannot is refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.automata.dfa import Dfa
@@ -40,7 +42,8 @@ STATE_WORK = 50_000
 class Items(NamedTuple):
     """The texts of the items of an array: automata of strings, of numbers (without exponents), and the constants.
 
-    `containers`: whether items may be arrays or objects, too.
+    `containers`: whether items may be arrays or objects, too. `last`: of closed objects, the name of the last member,
+    whose value has to make the difference.
     """
 
     strings: tuple[Dfa | LazyDfa, ...]
@@ -48,6 +51,7 @@ class Items(NamedTuple):
     constants: tuple[bytes, ...]
     escapes: Escapes
     containers: bool = False
+    last: str | None = None
 
 
 @dataclass
@@ -130,18 +134,19 @@ class _Finder:
                 )
                 raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
             shape = self._builder.shape(tracked[0].rest)
-            if not self._goes_on(shape):
+            last = self._last_name(shape)
+            if last is None and not self._goes_on(shape):
                 reason = "items that must differ may be arrays and objects only if these can always have another part"
                 raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
-            place.unique, place.rest = self._items(shape), self._number(frozenset([tracked[0].rest]))
+            place.unique, place.rest = self._items(shape, last), self._number(frozenset([tracked[0].rest]))
             return
         length = max((len(array.prefix) for array in arrays), default=0)
         items: list[set[State]] = [set() for _ in range(length + 1)]
         for array in arrays:
             for part in self._parts.items(array):
                 assert part.item is not None
-                last = part.item == len(array.prefix)
-                for k in range(part.item, length + 1 if last else part.item + 1):
+                is_rest = part.item == len(array.prefix)
+                for k in range(part.item, length + 1 if is_rest else part.item + 1):
                     items[k].add(part.value)
         *place.first, place.rest = [self._number(frozenset(found)) for found in items]
 
@@ -160,7 +165,21 @@ class _Finder:
                     return False
         return True
 
-    def _items(self, shape: Shape) -> Items:
+    def _last_name(self, shape: Shape) -> str | None:
+        """The last name of closed objects of a shape, if its value can always be another one and nothing follows it."""
+        plans = list(self._parts.plans(shape))
+        if len(plans) != 1 or self._constraint.order != "schema":
+            return None
+        (clause, plan), inhabited = plans[0], self._builder.inhabited
+        if clause.choices or clause.demands or plan.most is not None or plan.kinds or plan.remembered or not plan.names:
+            return None
+        value = self._builder.shape(plan.states[-1])
+        free = all(strings.simple and is_endless(strings) for strings in value.strings)
+        if value.constants or value.numbers or not free or not inhabited.state(plan.states[-1]):
+            return None
+        return plan.names[-1] if self._goes_on(value) and self._goes_on(replace(shape, objects=())) else None
+
+    def _items(self, shape: Shape, last: str | None) -> Items:
         """The texts of items of a shape."""
         constraint = self._constraint
         escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
@@ -175,6 +194,7 @@ class _Finder:
             tuple(constants),
             escapes,
             bool(shape.arrays or shape.objects),
+            last,
         )
 
 
