@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     # at run time the package `tokdfa.backends`, which can be called; for type checkers what calling it does
     from tokdfa.backends.batch import fill_masks, fill_tree
+    from tokdfa.backends.region_budget import think_first
     from tokdfa.backends.registry import backends, compile
     from tokdfa.backends.token_healing import heal
     from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
@@ -47,6 +48,7 @@ _PUBLIC = {
     "fill_masks": "tokdfa.backends.batch",
     "fill_tree": "tokdfa.backends.batch",
     "heal": "tokdfa.backends.token_healing",
+    "think_first": "tokdfa.backends.region_budget",
     "Constrained": "tokdfa.decoding.constrain",
     "constrain": "tokdfa.decoding.constrain",
     "generate": "tokdfa.decoding.loop",
@@ -88,6 +90,7 @@ __all__ = [
     "mask_to_bool",
     "mask_to_ids",
     "show",
+    "think_first",
     "tools",
 ]
 

@@ -1,0 +1,110 @@
+"""Budgets of regions against a search over all sequences of tokens of a small vocabulary."""
+
+from __future__ import annotations
+
+import random
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tokdfa
+from tests.backends.test_max_tokens import allowed_by
+from tokdfa.backends.region_budget import think_first
+from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
+from tokdfa.grammar.parts import json, regex
+from tokdfa.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import Matcher
+
+#: b"/>a" reaches from the end mark into the answer; no token is b"/>".
+VOCAB = Vocabulary([b"a", b"b", b"<", b"/", b">", b"/>a", b"ab", b"a<", b"<b", b"b<", b"", b""], [10])
+ENGINES = ["pushdown_trie", "earley_trie"]
+
+
+class Search:
+    """What may follow a text and a number of tokens, by trying: texts are those of `re`."""
+
+    def __init__(self, budget: int, begin: str, total: int | None) -> None:
+        self.budget, self.total, self.begin = budget, total, begin
+        self.whole = re.compile(re.escape(begin) + r"((?!</>)[ab</>])*?</>[ab]{1,2}")
+        self.after = cache(self._after)
+
+    def is_closed(self, text: str) -> bool:
+        return "</>" in text[len(self.begin) :]
+
+    def _after(self, text: str, used: int) -> list[int]:
+        """Tokens after which the text can be completed, its region within the budget."""
+        return [t for t in range(10) if self.completes(text + VOCAB.token_bytes(t).decode(), used + 1)]
+
+    @cache  # noqa: B019
+    def completes(self, text: str, used: int) -> bool:
+        if not (text.startswith(self.begin) or self.begin.startswith(text)):
+            return False
+        if not self.is_closed(text) and used >= self.budget:
+            return False
+        if self.total is not None and used > self.total:
+            return False
+        if self.whole.fullmatch(text):
+            return True
+        if self.is_closed(text) and not re.fullmatch(r"[ab]{0,2}", text[len(self.begin) :].split("</>", 1)[1]):
+            return False
+        return bool(self.after(text, used))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("budget", "begin", "total"), [(4, "", None), (6, "<b>", None), (3, "", None), (2, "", None)])
+def test_masks_are_those_of_a_search(engine: str, budget: int, begin: str, total: int | None) -> None:
+    compiled = think_first(regex("[ab]{1,2}"), VOCAB, budget, begin=begin, end="</>", backend=engine)
+    search, chance = Search(budget, begin, total), random.Random(budget)
+    for _ in range(25):
+        matcher: Matcher = compiled.start(max_tokens=total)
+        other = matcher.fork()
+        while not matcher.is_finished():
+            text = VOCAB.spell(matcher.tokens).decode()
+            expected = search.after(text, len(matcher.tokens))
+            if search.whole.fullmatch(text):
+                expected = [*expected, 10]
+            assert allowed_by(matcher) == expected, (text, matcher.tokens)
+            assert [matcher.allows(token) for token in range(12)] == [token in expected for token in range(12)]
+            assert expected, "a region can always be closed"
+            for token in set(range(12)) - set(expected):
+                with pytest.raises(TokenRefused):
+                    matcher.advance(token)
+            matcher.advance(chance.choice(expected))
+            if chance.random() < 0.2:
+                matcher.rollback(chance.randrange(len(matcher.tokens) + 1))
+            if chance.random() < 0.2:
+                matcher, other = other.fork(), matcher
+                if matcher.is_finished():
+                    break
+
+
+def test_thinking_is_cut_and_the_answer_is_whole() -> None:
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    compiled = think_first(json({"type": "boolean"}), tokenizer, 20)
+    matcher = compiled.start()
+    thoughts = tokenizer.encode("<think>" + "Let me see. " * 20)
+    for token in thoughts:
+        if not matcher.allows(token):
+            break
+        matcher.advance(token)
+    while matcher.tokens_left is not None:  # type: ignore[attr-defined]
+        matcher.advance(allowed_by(matcher)[-1])
+    text = tokenizer.vocabulary.spell(matcher.tokens).decode()
+    assert len(matcher.tokens) <= 20
+    assert text.count("</think>") == 1
+    for token in tokenizer.vocabulary.trie.prefixes_of(b"true")[-1:]:
+        matcher.advance(token)
+    assert matcher.can_end()
+
+
+def test_errors() -> None:
+    with pytest.raises(ArgumentError, match="which take 2"):
+        think_first("a", VOCAB, 1, begin="", end="</>")
+    with pytest.raises(ArgumentError, match="end"):
+        think_first("a", VOCAB, 9, end="")
+    with pytest.raises(UnsupportedConstraint, match="max_tokens"):
+        think_first("a", VOCAB, 4, begin="", end="</>").start(max_tokens=1)

@@ -1,0 +1,215 @@
+"""Reason first, then answer: a region of free text of at most so many tokens, and then the answer.
+
+`think_first` makes the grammar ``begin, any text, end, answer``, and a matcher that never lets the region, its two
+marks included, take more than its tokens. A token is allowed if the grammar allows it and the tokens left after it are
+enough to close the region, by the exact least number of tokens (`tokdfa.backends.shortest_ends`).
+
+A token may close the region and reach into the answer. What it may hold of the answer does not depend on the thoughts,
+so it is found out once: the *remainders*, what tokens have behind the end mark and the answer can begin with. The
+region is then a regular language, ``begin, any text, end`` and perhaps a remainder, whose least numbers are those of
+the whole. As any text is allowed inside, with tokens left there is always a next one. Remainders that cut a character
+are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import CompiledConstraint
+from tokdfa.backends.matcher import Matcher
+from tokdfa.backends.max_tokens import ends_of
+from tokdfa.backends.registry import compile as compile_constraint
+from tokdfa.constraint import Grammar, Regex
+from tokdfa.core.arguments import as_integer, as_text
+from tokdfa.core.budget import spending
+from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
+from tokdfa.grammar.parts import seq, tag, text_until
+from tokdfa.vocabulary.vocabulary import as_vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from tokdfa.grammar.parts import Part
+    from tokdfa.mask import Mask
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+def think_first(
+    answer: Part | str,
+    vocab: Vocabulary | Tokenizer,
+    tokens: int,
+    *,
+    begin: str = "<think>",
+    end: str = "</think>",
+    backend: str | None = None,
+    **options: Any,
+) -> CompiledConstraint:
+    """`begin`, any text, `end`, `answer`, compiled, with at most `tokens` tokens up to `end`, both marks included.
+
+    `answer`: a part (`tokdfa.grammar.parts`); `begin`: "" where the prompt has it already. Marks are texts. `backend`
+    and `options`: what compiles the whole.
+
+    Raises ArgumentError for an empty end and for a budget that is too small to close the region, and what compiling
+    raises.
+    """
+    vocabulary = as_vocabulary(vocab)
+    if not as_text(end, "end"):
+        raise ArgumentError("end: the region has no end; name the text that closes it")
+    region = tag(begin, end=end) if as_text(begin, "begin") else text_until(end)
+    whole = compile_constraint(Grammar(str(seq(region, answer))), vocabulary, backend, **options)
+    opened, closed = _escaped(begin), _escaped(end)
+    inside = Regex(rf"{opened}(?:(?!{closed})[\s\S])*{closed}", label=f"{begin}...{end}")
+    path = compile_constraint(inside, vocabulary, "token_index", lazy=True).start().shortest_completion()
+    behind = whole.start()
+    for token in path:
+        behind.advance(token)
+    remainders = "|".join(map(_escaped, _remainders(behind, end.encode())))
+    closing = Regex(f"{inside.pattern}({remainders})?", label=inside.label)
+    compiled = compile_constraint(closing, vocabulary, "token_index", lazy=True)
+    needed = len(compiled.start().shortest_completion())
+    if as_integer(tokens, "tokens", 0) < needed:
+        raise ArgumentError(f"tokens: {tokens} are not enough for {begin!r} and {end!r}, which take {needed}")
+    return BudgetedConstraint(whole, compiled, int(tokens))
+
+
+def _remainders(behind: Matcher, end: bytes) -> list[str]:
+    """What tokens have behind the last bytes of `end`, if a text can go on so where `behind` is."""
+    trie, vocab = behind.vocab.trie, behind.vocab
+    found: set[bytes] = set()
+    for length in range(1, len(end) + 1):
+        node = trie.find(end[-length:])
+        for k in range(node + 1, trie.next(node) if node >= 0 else 0):
+            if trie.token(k) >= 0:
+                found.add(vocab.token_bytes(trie.token(k))[length:])
+    texts = []
+    for remainder in sorted(found):
+        try:
+            texts += [remainder.decode()] if _goes_on(behind, remainder) else []
+        except UnicodeDecodeError:
+            continue
+    return texts
+
+
+def _goes_on(matcher: Matcher, text: bytes) -> bool:
+    """Whether tokens that spell `text` are allowed one after another; equal texts are equal states."""
+    dead: set[int] = set()
+
+    def search(begin: int) -> bool:
+        if begin == len(text):
+            return True
+        for token in matcher.vocab.trie.prefixes_of(text[begin:]):
+            after = begin + len(matcher.vocab.token_bytes(token))
+            if after not in dead and matcher.allows(token):
+                matcher.advance(token)
+                reached = search(after)
+                matcher.rollback(1)
+                if reached:
+                    return True
+        dead.add(begin)
+        return False
+
+    return search(0)
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\U{ord(character):08X}" for character in text)
+
+
+class BudgetedConstraint(CompiledConstraint):
+    """What `think_first` makes. `region`: the texts of the region, with what one token may have behind it."""
+
+    def __init__(self, whole: CompiledConstraint, region: CompiledConstraint, tokens: int) -> None:
+        super().__init__(whole.constraint, whole.vocab, whole.backend_name)
+        self.whole, self.region, self.tokens = whole, region, tokens
+        self.phases, self.sizes, self.dropped = whole.phases, whole.sizes, whole.dropped
+
+    def start(self, context: Sequence[int] = (), max_tokens: int | None = None) -> Matcher:
+        """See `CompiledConstraint.start`. Raises UnsupportedConstraint for `max_tokens`: two budgets may conflict."""
+        if max_tokens is not None:
+            raise UnsupportedConstraint(
+                "max_tokens: a region has a budget of its own here; bound the answer by its schema or grammar"
+            )
+        return super().start(context)
+
+    def _start(self, context: tuple[int, ...]) -> Matcher:
+        return BudgetedMatcher(self, self.whole.start(context))
+
+    def shortest_completion(self, matcher: Matcher) -> list[int]:
+        assert isinstance(matcher, BudgetedMatcher)
+        return matcher.shortest_completion()
+
+    def __reduce__(self) -> tuple[Callable[..., CompiledConstraint], tuple[Any, ...]]:
+        return BudgetedConstraint, (self.whole, self.region, self.tokens)
+
+
+class BudgetedMatcher(Matcher):
+    """A matcher of the whole, and one of the region, which stops where that is closed."""
+
+    def __init__(self, compiled: BudgetedConstraint, inner: Matcher) -> None:
+        super().__init__(compiled.vocab)
+        self._compiled, self._inner, self._region = compiled, inner, compiled.region.start()
+        self._working = spending(compiled.region.working.budget, "the budget of a region")
+        self.counters = inner.counters
+
+    @property
+    def tokens_left(self) -> int | None:
+        """How many tokens the region may still take; None once it is closed."""
+        return None if self._region.can_end() else self._compiled.tokens - len(self._tokens)
+
+    def can_end(self) -> bool:
+        return self._inner.can_end()
+
+    def is_finished(self) -> bool:
+        return self._inner.is_finished()
+
+    def _fill_mask(self, out: Mask) -> None:
+        self._inner.fill_mask(out)
+        left = self.tokens_left
+        if left is not None:
+            allowed = masks.allocate_mask(self.vocab.size)
+            self._region.fill_mask(allowed)
+            with self._working:
+                ends = ends_of(self._compiled.region, self._region)
+                ends.restrict(self._region._whereabouts(), left - 1, allowed)
+            out &= allowed
+
+    def _allows(self, token: int) -> bool:
+        left = self.tokens_left
+        if left is None or not self._inner.allows(token):
+            return self._inner.allows(token)
+        if not self._region.allows(token):
+            return False
+        self._region.advance(token)
+        with self._working:
+            ends = ends_of(self._compiled.region, self._region)
+            is_near = ends.is_within(self._region._whereabouts(), left - 1)
+        self._region.rollback(1)
+        return is_near
+
+    def _advance(self, token: int) -> None:
+        left = self.tokens_left
+        if left is not None and self._inner.allows(token) and not self._allows(token):
+            raise TokenRefused(token, f"the region could not be closed within the {left} tokens left")
+        self._inner.advance(token)
+        if left is not None:
+            self._region.advance(token)
+
+    def _rollback(self, count: int) -> None:
+        self._inner.rollback(count)
+        left = len(self._tokens) - count
+        self._region.rollback(max(0, len(self._region.tokens) - left))
+
+    def _fork(self) -> BudgetedMatcher:
+        twin = BudgetedMatcher(self._compiled, self._inner.fork())
+        twin._region = self._region.fork()
+        return twin
+
+    def _whereabouts(self) -> Hashable:
+        return self.tokens_left, self._region._whereabouts(), self._inner._whereabouts()
+
+    def shortest_completion(self) -> list[int]:
+        if self.tokens_left is None:
+            return self._inner.shortest_completion()
+        raise UnsupportedConstraint("the fewest tokens to an end are known once the region is closed")
