@@ -126,6 +126,15 @@ TEXTS: list[Any] = [
     unique(closed({"a": {"enum": [0, 1]}, "b": {"type": "string"}}, required=["a", "b"]), minItems=2),
     unique(closed({"a": {"type": "boolean"}, "b": {"type": "array", "items": {"const": 0}}}), minItems=3),
     unique(closed({"a": {"type": "integer"}, "b": {"type": ["object", "string"]}}), minItems=2),
+    unique(
+        {
+            "oneOf": [
+                closed({"k": {"const": 1}, "b": {"type": "string"}}, required=["k"]),
+                closed({"k": {"const": 2}, "c": {"type": "array"}}, required=["k"]),
+            ]
+        },
+        minItems=2,
+    ),
 ]  # fmt: skip
 
 
@@ -217,6 +226,21 @@ def test_arrays_are_no_longer_than_what_is_remembered(monkeypatch: pytest.Monkey
         (unique({"type": "object", "maxProperties": 9}), "another part"),
         (unique(closed({"a": {"type": "string"}, "b": {"type": "integer"}})), "another part"),
         (unique(closed({"a": {"type": ["string", "null"]}})), "another part"),
+        (
+            unique(
+                {
+                    "anyOf": [
+                        closed({"a": {"type": kind}, name: {"type": kind}})
+                        for kind, name in (("string", "b"), ("array", "a"))
+                    ]
+                }
+            ),
+            "another part",
+        ),
+        (
+            unique({"anyOf": [closed({"a": {"type": "string"}}), {"type": "object", "minProperties": 1}]}),
+            "another part",
+        ),
         (unique(closed({"a": {"type": "string", "maxLength": 9}})), "another part"),
         (unique(closed({"a": {"type": "string"}}, maxProperties=1)), "another part"),
         (unique(closed({"a": {"type": "object", "maxProperties": 1}})), "another part"),

@@ -89,11 +89,11 @@ class Text:
             one, two = one.before, two.before
         return True
 
-    def read(self, end: str = "", last: str | None = None) -> tuple[str, Any]:
-        """The value of the text and `end`, as it is remembered; None if its last member is not `last`. O(bytes)."""
+    def read(self, end: str = "", last: frozenset[str] | None = None) -> tuple[str, Any]:
+        """The value of the text and `end`, as it is remembered; None if its last member is not in `last`. O(bytes)."""
         written = self.written().decode() + end
         value = json.loads(written, parse_float=Decimal, parse_int=Decimal)
-        return written[0], None if last is not None and next(reversed(value)) != last else comparable(value)
+        return written[0], None if last is not None and next(reversed(value)) not in last else comparable(value)
 
     def written(self) -> bytes:
         """All of it. O(bytes)."""
@@ -183,7 +183,7 @@ class Scanner:
         _, number, _, _, seen = state[-3]
         items = self.places[number].unique
         assert items is not None
-        return items.last is not None and state[-2][1].read("}", items.last) in seen
+        return bool(items.last) and state[-2][1].read("}", items.last) in seen
 
     def _step(self, state: State, byte: int) -> State | None:
         *outer, top = state

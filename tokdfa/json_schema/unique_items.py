@@ -42,8 +42,8 @@ STATE_WORK = 50_000
 class Items(NamedTuple):
     """The texts of the items of an array: automata of strings, of numbers (without exponents), and the constants.
 
-    `containers`: whether items may be arrays or objects, too. `last`: of closed objects, the name of the last member,
-    whose value has to make the difference.
+    `containers`: whether items may be arrays or objects, too. `last`: of closed objects, the names of the last
+    members, whose values have to make the difference.
     """
 
     strings: tuple[Dfa | LazyDfa, ...]
@@ -51,7 +51,7 @@ class Items(NamedTuple):
     constants: tuple[bytes, ...]
     escapes: Escapes
     containers: bool = False
-    last: str | None = None
+    last: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -134,8 +134,8 @@ class _Finder:
                 )
                 raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
             shape = self._builder.shape(tracked[0].rest)
-            last = self._last_name(shape)
-            if last is None and not self._goes_on(shape):
+            last = self._last_names(shape)
+            if not last and not self._goes_on(shape):
                 reason = "items that must differ may be arrays and objects only if these can always have another part"
                 raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
             place.unique, place.rest = self._items(shape, last), self._number(frozenset([tracked[0].rest]))
@@ -165,21 +165,29 @@ class _Finder:
                     return False
         return True
 
-    def _last_name(self, shape: Shape) -> str | None:
-        """The last name of closed objects of a shape, if its value can always be another one and nothing follows it."""
-        plans = list(self._parts.plans(shape))
-        if len(plans) != 1 or self._constraint.order != "schema":
-            return None
-        (clause, plan), inhabited = plans[0], self._builder.inhabited
-        if clause.choices or clause.demands or plan.most is not None or plan.kinds or plan.remembered or not plan.names:
-            return None
-        value = self._builder.shape(plan.states[-1])
-        free = all(strings.simple and is_endless(strings) for strings in value.strings)
-        if value.constants or value.numbers or not free or not inhabited.state(plan.states[-1]):
-            return None
-        return plan.names[-1] if self._goes_on(value) and self._goes_on(replace(shape, objects=())) else None
+    def _last_names(self, shape: Shape) -> frozenset[str]:
+        """The last names of closed objects of a shape, if their values can always be other ones.
 
-    def _items(self, shape: Shape, last: str | None) -> Items:
+        Nothing if that is not so of all objects of the shape, or its arrays come to an end.
+        """
+        plans = list(self._parts.plans(shape))
+        if self._constraint.order != "schema" or not self._goes_on(replace(shape, objects=())):
+            return frozenset()
+        for clause, plan in plans:
+            ends = plan.kinds or plan.remembered or not plan.names
+            if clause.choices or clause.demands or plan.most is not None or ends or not self._is_free(plan.states[-1]):
+                return frozenset()
+        last = frozenset(plan.names[-1] for _, plan in plans)
+        return frozenset() if any(last & {*plan.names[:-1]} for _, plan in plans) else last
+
+    def _is_free(self, state: State) -> bool:
+        """Whether all values of a state can be other ones, wherever they may end."""
+        value = self._builder.shape(state)
+        free = all(strings.simple and is_endless(strings) for strings in value.strings)
+        is_there = self._builder.inhabited.state(state) and not value.constants and not value.numbers
+        return is_there and free and self._goes_on(value)
+
+    def _items(self, shape: Shape, last: frozenset[str]) -> Items:
         """The texts of items of a shape."""
         constraint = self._constraint
         escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
