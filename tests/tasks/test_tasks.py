@@ -45,7 +45,7 @@ def test_items_are_many_and_their_references_right(name: str) -> None:
     for item in task.items:
         assert task.is_valid(item, item.reference)
         assert task.score(item, item.reference) == 1
-        assert item.prompt.endswith("Output: ")
+        assert item.prompt.endswith("Output:\n")
 
 
 @each
@@ -107,13 +107,13 @@ def test_items_are_the_same_in_every_process() -> None:
 
 
 DIGESTS = {
-    "extraction": "83452305ac0176a5",
-    "calls": "3692adb49213784d",
-    "topics": "70bdcc9138f76438",
-    "dates": "f5b46e00cb296dec",
-    "sums": "c1d2b2d106bab8b0",
-    "sql": "79a0e986f89790f5",
-    "code": "607f7135f0769fa3",
+    "extraction": "d9d7e80d453c2435",
+    "calls": "bdb2cc61a935343e",
+    "topics": "9e9a002699bf6bf4",
+    "dates": "90b85e104a0a0670",
+    "sums": "5bd2d139ada60cfd",
+    "sql": "b06dead95617270c",
+    "code": "d381fa2665e6fbc2",
 }
 
 

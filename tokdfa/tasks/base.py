@@ -62,6 +62,10 @@ def draws(seed: int) -> Iterator[tuple[str, random.Random]]:
 
 
 def few_shot(instruction: str, shown: list[tuple[str, str]], question: str) -> str:
-    """A prompt with examples: small models follow these better than instructions."""
-    parts = [f"Input: {asked}\nOutput: {answer}\n\n" for asked, answer in shown]
-    return f"{instruction}\n\n{''.join(parts)}Input: {question}\nOutput: "
+    """A prompt with examples: small models follow these better than instructions.
+
+    It ends with a line break, not a blank: after " " a tokenizer that joins a blank with the next word has no proper
+    tokens for an answer.
+    """
+    parts = [f"Input: {asked}\nOutput:\n{answer}\n\n" for asked, answer in shown]
+    return f"{instruction}\n\n{''.join(parts)}Input: {question}\nOutput:\n"

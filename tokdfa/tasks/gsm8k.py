@@ -1,7 +1,7 @@
 """GSM8K (Cobbe et al. 2021, arXiv 2110.14168) from a folder of yours: word problems whose answer is a number.
 
 ``load_task("gsm8k", folder)`` reads ``test.jsonl`` of the published repository: one JSON object a line, with the texts
-``question`` and ``answer``, the latter ending in ``#### NUMBER``. Nothing is downloaded; the licence is the data's (MIT).
+``question`` and ``answer``, the latter ending in ``#### NUMBER``. Nothing is downloaded; the data's licence is MIT.
 """
 
 from __future__ import annotations

@@ -19,18 +19,8 @@ TOPICS = {
 _WHEN = ["Yesterday I read:", "The paper says:", "Somebody wrote:", "On the radio:", "My brother said:", "Note:"]
 _WHERE = ["", " That is all.", " Nobody was surprised.", " We heard it twice.", " So they say."]
 MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 ]
 _DATE = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 

@@ -1,0 +1,182 @@
+"""What masks are worth, as an experiment: rows against the loops themselves, what is told of made rows, resumption."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+import tokdfa
+from tests.lab.kinds.telling import MODEL, Told, check_lost
+from tests.proper.small_tokenizers import trained_byte_level
+from tokdfa.decoding.cars import draw_by_cars
+from tokdfa.decoding.loop import generate
+from tokdfa.decoding.sampling import Sampler
+from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.lab.config.resolve import load_config
+from tokdfa.lab.kinds.worth import KIND, Settings
+from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.lab.run.execute import run
+from tokdfa.lab.run.store import open_run
+from tokdfa.models.cache import CachedModel
+from tokdfa.models.registry import load_model
+from tokdfa.tasks.registry import load_task
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+EXPERIMENTS = Path(__file__).parents[3] / "experiments"
+WAYS = [
+    {"method": "none"},
+    {"method": "masks"},
+    {"method": "masks", "skip_forced": False, "label": "asked"},
+    {"method": "masks", "always_ends": True, "label": "ends"},
+    {"method": "reason", "size": 3},
+    {"method": "cars", "size": 3},
+    *({"method": method, "size": 2} for method in ("rejection", "smc", "awrs", "asap", "mcmc")),
+    {"method": "adaptrack", "size": 20},
+]
+NAMES = [way.get("label", way["method"]) for way in WAYS]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    name = trained_byte_level(tmp_path_factory.mktemp("t") / "tokenizer.json")
+    models = [{"name": "table?seed=1", "tokenizer": name, "label": "m"}]
+    return {"models": models, "tasks": ["topics", "dates"], "ways": WAYS, "items": 2, "cache_mb": 50}
+
+
+@pytest.fixture(scope="module")
+def rows(settings):
+    return [row for row in KIND.measure(settings, seed=5) if row["part"] == "answer"]
+
+
+def test_every_item_is_answered_in_every_way(rows):
+    assert all(row["status"] == "ok" for row in rows), [row["message"] for row in rows]
+    asked = {(row["task"], row["item"], row["way"]) for row in rows}
+    assert len(asked) == len(rows) == 2 * 2 * len(WAYS)
+    assert {row["way"] for row in rows} == set(NAMES)
+    for row in rows:
+        task = load_task(row["task"])
+        item = next(item for item in task.items if item.label == row["item"])
+        assert row["valid"] == (row["finished"] and task.is_valid(item, row["text"]))
+        assert row["score"] == (task.score(item, row["text"]) if row["valid"] else 0)
+        assert row["outcome"] == ("valid" if row["valid"] else "silent" if row["finished"] else "named")
+        assert 0 <= row["mask_seconds"] < row["seconds"]
+        if row["way"] == "ends" or (row["way"] != "none" and row["finished"]):
+            assert row["valid"], "masks leave nothing else"
+
+
+def test_answers_and_passes_are_those_of_the_loops(rows, settings):
+    entry = settings["models"][0]
+    tokenizer = load_tokenizer(entry["tokenizer"])
+    model = load_model(entry["name"], tokenizer)
+    for name in settings["tasks"]:
+        task = load_task(name)
+        for item in task.items[:2]:
+            compiled = tokdfa.compile(item.constraint, tokenizer, backend="pushdown_trie")
+            context, seed = tokenizer.encode(item.prompt), derive_seed(5, name, item.label)
+            mine = {row["way"]: row for row in rows if (row["task"], row["item"]) == (name, item.label)}
+            found = generate(model, compiled, context, Sampler(seed=seed), task.max_tokens)
+            assert (mine["masks"]["text"], mine["masks"]["passes"]) == (found.text.decode(), found.model_calls)
+            assert mine["asked"]["text"] == mine["masks"]["text"]
+            assert mine["asked"]["passes"] == mine["masks"]["passes"] + found.forced
+            kept = CachedModel(model, 50)
+            drawn = draw_by_cars(
+                kept, compiled, context, samples=1, max_drafts=3, max_tokens=task.max_tokens, seed=seed
+            )
+            assert mine["cars"]["finished"] == bool(drawn.sequences)
+            assert mine["cars"]["passes"] == kept.misses
+
+
+def test_what_is_not_asked_is_a_row_and_a_shorter_run_has_the_same_answers(rows, settings):
+    late = [row for row in KIND.measure(settings | {"seconds": 1e-9}, seed=5) if row["part"] == "answer"]
+    assert {row["status"] for row in late} == {"not_asked"}
+    fewer = [row for row in KIND.measure(settings | {"items": 1}, seed=5) if row["part"] == "answer"]
+    assert [row["text"] for row in fewer] == [row["text"] for row in rows if row["item"] == "000"]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"tasks": ["sum"]}, UnknownNameError, "sums"),
+        ({"tasks": ["sums", {"name": "sums"}]}, OptionError, "twice"),
+        ({"tasks": ["gsm8k"]}, OptionError, "folder"),
+        ({"ways": [WAYS[0], WAYS[0]]}, OptionError, "none"),
+        ({"ways": [{"method": "beam"}]}, OptionError, "method"),
+        ({"items": 0}, OptionError, "items"),
+    ],
+)
+def test_wrong_settings_are_named_before_the_run(settings, change, error, words):
+    typed_settings(Settings, settings)
+    with pytest.raises(error, match=words):
+        typed_settings(Settings, settings | change)
+
+
+def row(item, way, score, passes, outcome="valid", status="ok"):
+    made = {"part": "answer", "model": "small", "task": "t", "item": item, "way": way, "method": way, "status": status}
+    return made | {
+        "message": "", "text": "x", "finished": outcome != "named", "valid": outcome == "valid", "score": score,
+        "passes": passes, "tokens": 3, "seconds": 1.0, "mask_seconds": 0.25, "outcome": outcome,
+    }  # fmt: skip
+
+
+def test_the_front_and_shares_are_of_items_that_all_ways_answered():
+    made = [MODEL]
+    for item in ("a", "b"):
+        made += [row(item, "none", 0.0, 2, "silent"), row(item, "masks", 0.5, 4), row(item, "dear", 0.5, 9)]
+    made += [row("c", "none", 1.0, 2), row("c", "masks", 1.0, 2)]  # the third way has no answer to it
+    told = Told(KIND, made)
+    table = told.tables["worth"].set_index("way")
+    assert table["answers"].tolist() == [2, 2, 2]
+    assert table["score"].tolist() == [0, 0.5, 0.5]
+    assert table["silent"].tolist() == [1, 0, 0]
+    assert table["masks"].tolist() == [0.25] * 3
+    (front,) = [said for said in told.sentences if "cheaper" in said]
+    assert "none (2 passes" in front
+    assert "masks (4 passes" in front
+    assert "dear" not in front
+    points = told.panels["worth_pareto"]["small"]
+    assert {(point["way"], point["x"], point["y"]) for point in points} == {
+        ("none", 2, 0), ("masks", 4, 0.5), ("dear", 9, 0.5),
+    }  # fmt: skip
+
+
+def test_nothing_to_tell():
+    check_lost(KIND)
+
+
+def test_shipped_grids_are_wide_enough():
+    for name in ("worth", "worth_smoke"):
+        settings = typed_settings(Settings, load_config(EXPERIMENTS / f"{name}.yaml").settings)
+        assert len(settings.tasks) >= 4
+        assert len({way.method for way in settings.ways}) >= 8
+    assert len(settings.tasks) * settings.seconds < 600
+    whole = typed_settings(Settings, load_config(EXPERIMENTS / "worth.yaml").settings)
+    assert whole.items >= 100
+    assert len(whole.models) * len(whole.tasks) * whole.seconds < 6 * 3600
+
+
+def test_a_run_is_resumed_behind_what_is_finished(settings, tmp_path):
+    path = tmp_path / "small.yaml"
+    small = settings | {"ways": WAYS[:2], "items": 1}
+    path.write_text(yaml.safe_dump({"name": "small", "question": "?", "kind": "worth", "settings": small}))
+
+    def stop(event):
+        if event.event == "group_finished":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(load_config(path), progress=stop)
+    (folder,) = (tmp_path / "results").glob("small-*")
+    before = open_run(folder).results()
+    assert set(before["task"].dropna()) == {"topics"}
+    again = run(load_config(path))
+    assert (again.found, again.measured, again.interrupted) == (1, 1, False)
+    rows = open_run(again.folder).results()
+    assert set(rows["task"].dropna()) == {"topics", "dates"}
+    kept = rows[rows["task"] == "topics"].reset_index(drop=True)
+    same = ["task", "item", "way", "text", "score", "seconds"]
+    pd.testing.assert_frame_equal(kept[same], before[before["task"] == "topics"].reset_index(drop=True)[same])
+    assert run(load_config(path)).measured == 0

@@ -1,0 +1,260 @@
+"""The experiment ``kind: worth``: what each way to constrain a model costs, and what it does to the answers.
+
+A grid of models, tasks (`tokdfa.tasks`) and ways to decode (`tokdfa.lab.measure.ways`): one sampled answer to each item
+in each way, with the same seed for all ways. Each model and task is an item of the run. Prompts come one after another,
+each in all ways: where the time of a model is over, which it has for each task, the first prompts are answered in all
+ways, and shares are of the prompts that every way was asked.
+
+Rows have a ``part``:
+
+- ``model``: one for each model, see `tokdfa.lab.measure.model_entries`;
+- ``answer``: one for each item and way: ``task``, ``item``, ``way``, ``method``, ``text``, ``finished``, ``valid`` (it
+  ended, and has the form by the task's own judge), ``score`` (0 to 1; 0 if not valid), ``passes``, ``tokens``,
+  ``seconds``, ``mask_seconds``, ``outcome``. What cannot be compiled is a row that says why, and no score.
+
+``outcome``: "valid"; "named", no answer within the limits, and said so (cut, or all drafts refused); "silent", it ended
+as an answer does and has not the form. A constraint that is refused at compile time is a row that is not ``ok``.
+
+``passes`` are different prefixes that the model was asked about for one answer, its prompt's once; a loop that keeps
+rows needs as many. Seconds have nothing kept from other answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from tokdfa.backends.registry import create_backend
+from tokdfa.errors import OptionError
+from tokdfa.lab.declare import Bars, Column, Computed, Pivot, Points, Quotient, Say, Stat, Summary
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.limits import Failure, attempt
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
+from tokdfa.lab.measure.settings import Strict
+from tokdfa.lab.measure.ways import Way, answer
+from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.tasks.registry import load_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from tokdfa.backends.base import CompiledConstraint
+    from tokdfa.lab.declare import Results
+    from tokdfa.lab.measure.model_bench import Turn
+    from tokdfa.lab.measure.model_entries import Loaded
+    from tokdfa.tasks.base import Item, Task
+
+
+class TaskEntry(Strict):
+    """A task by its name, with the folder of data that users bring."""
+
+    name: str
+    folder: str | None = None
+
+    def load(self) -> Task:
+        """The task; see `tokdfa.tasks.registry.load_task`."""
+        return load_task(self.name, self.folder)
+
+
+def _entry(task: str | TaskEntry) -> TaskEntry:
+    return TaskEntry(name=task) if isinstance(task, str) else task
+
+
+def _checked_tasks(tasks: list[str | TaskEntry]) -> list[str | TaskEntry]:
+    names = [_entry(task).load().name for task in tasks]
+    if len(set(names)) < len(names):
+        raise OptionError(f"settings.tasks: a task is given twice: {', '.join(names)}")
+    return tasks
+
+
+def _checked_ways(ways: list[Way]) -> list[Way]:
+    names = [way.name for way in ways]
+    if len(set(names)) < len(names):
+        raise OptionError(f"settings.ways: two ways have the same label: {', '.join(names)}")
+    return ways
+
+
+class Settings(ModelSettings):
+    """The settings of the experiment: the first `items` of each task, answered in every one of the `ways`.
+
+    `backend`: makes the masks. An answer is cut at the task's own limit on tokens.
+    """
+
+    tasks: Annotated[list[str | TaskEntry], Field(min_length=1), AfterValidator(_checked_tasks)]
+    ways: Annotated[list[Way], Field(min_length=1), AfterValidator(_checked_ways)]
+    items: Count = 100
+    backend: str = "pushdown_trie"
+
+
+def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
+    """An item of the run for each model and task, so that a run that is interrupted goes on behind the last of them."""
+    parts = []
+    for model in settings["models"]:
+        for task in settings["tasks"]:
+            named = [one if isinstance(one, str) else one.get("label") or one["name"] for one in (model, task)]
+            parts.append((", ".join(named), {**settings, "models": [model], "tasks": [task]}))
+    return parts
+
+
+def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
+    """Item by item, task by task, way by way."""
+    tasks = [_entry(task).load() for task in settings.tasks]
+    vocabulary = loaded.model.vocabulary
+    backends = {
+        proper: attempt(create_backend, settings.backend, vocabulary, **({"proper": True} if proper else {}))
+        for proper in sorted({way.proper for way in settings.ways})
+    }
+    compiled: dict[tuple[str, bool], tuple[Any, CompiledConstraint | Failure]] = {}
+    for number in range(settings.items):
+        for task in tasks:
+            for way in settings.ways if number < len(task.items) else ():
+                item = task.items[number]
+                place = {"task": task.name, "item": item.label, "way": way.name, "method": way.method}
+                key = (task.name, way.proper)
+                if key not in compiled or compiled[key][0] != item.constraint:
+                    backend = backends[way.proper]
+                    made = backend if isinstance(backend, Failure) else attempt(backend.compile, item.constraint)
+                    compiled[key] = (item.constraint, made)
+                yield place, _answer(way, loaded, compiled[key][1], task, item, settings, seed)
+
+
+def _answer(
+    way: Way,
+    loaded: Loaded,
+    compiled: CompiledConstraint | Failure,
+    task: Task,
+    item: Item,
+    settings: Settings,
+    seed: int,
+) -> Iterator[dict[str, Any]]:
+    """The row of one answer."""
+    if isinstance(compiled, Failure):
+        yield compiled.columns
+        return
+    drawn = derive_seed(seed, task.name, item.label)
+    row = answer(
+        way, loaded.model, compiled, item, loaded.tokenizer, task.max_tokens, drawn, cache_mb=settings.cache_mb
+    )
+    valid = row["finished"] and task.is_valid(item, row["text"])
+    outcome = "valid" if valid else "silent" if row["finished"] else "named"
+    yield row | {"valid": valid, "score": task.score(item, row["text"]) if valid else 0.0, "outcome": outcome}
+
+
+def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The answers to items that every way was asked; the means of each way over its tasks, and which are dominated."""
+    import pandas as pd
+
+    rows = found[""]
+    ways = rows.groupby("model")["way"].transform("nunique")
+    rows = rows[rows.groupby(["model", "task", "item"])["way"].transform("nunique") == ways]
+    rows = rows.assign(case=rows["task"] + " " + rows["item"], silent=rows["outcome"] == "silent")
+    told = []
+    for (model, way), group in rows.groupby(["model", "way"], sort=False):
+        means = {
+            name: float(group[name].astype(float).mean()) for name in ("score", "valid", "passes", "tokens", "seconds")
+        }
+        told.append({"model": model, "way": way, "method": group["method"].iloc[0], "answers": len(group), **means})
+    points = pd.DataFrame(told)
+    if len(points):
+        points["front"] = [_is_on_front(one, points) for _, one in points.iterrows()]
+    return {"": rows, "told": points}
+
+
+def _is_on_front(one: pd.Series[Any], points: pd.DataFrame) -> str:
+    """ "yes" if no way of the same model is at least as good and as cheap, and better in one of both."""
+    others = points[points["model"] == one["model"]]
+    as_good = (others["score"] >= one["score"]) & (others["passes"] <= one["passes"])
+    better = (others["score"] > one["score"]) | (others["passes"] < one["passes"])
+    return "no" if (as_good & better).any() else "yes"
+
+
+def _front(results: Results) -> list[str]:
+    """Which ways no other one beats in both; one sentence a model."""
+    told = results.rows("told")
+    if "front" not in told:
+        return []
+    said = []
+    for model, group in told[told["front"] == "yes"].sort_values("passes").groupby("model", sort=False):
+        named = [f"{one.way} ({one.passes:.3g} passes, score {one.score:.3g})" for one in group.itertuples()]
+        said.append(f"{model}: no way is both cheaper and better, by these means, than {', '.join(named)}.")
+    return said
+
+
+_OVER = ("case",)
+_SCORE = Stat("score", "mean", "score", resample=_OVER)
+_VALID = Stat("valid", "share", "valid", resample=_OVER)
+_PASSES = Stat("passes", "mean", "passes an answer", resample=_OVER)
+
+KIND = model_kind(
+    Settings,
+    turns,
+    "answer",
+    columns=(
+        *(text("task"), text("item"), text("way"), text("method"), text("outcome"), text("front", "on the front")),
+        Column("score", "score", "", "higher", "0 to 1; an answer that is not valid scores 0"),
+        Column("valid", "valid", "share", "higher", "ended, and has the form"),
+        Column("silent", "silent", "share", "lower", "ended as an answer does, and has not the form"),
+        Column("finished", "ended", "share", "higher"),
+        Column("passes", "passes", "", "lower", "different prefixes that the model was asked about"),
+        Column("tokens", "tokens", "", "neither", "of the answer"),
+        Column("answers", "answers", "", "neither"),
+        seconds("seconds", "seconds", "of an answer, nothing kept from others"),
+        seconds("mask_seconds", "masks", "all questions to matchers"),
+    ),
+    split=split,
+    engine="way",
+    case=("model", "task", "item"),
+    places=("task", "item", "way"),
+    frames=frames,
+    tables=(
+        Summary(
+            "worth",
+            "What each way is worth",
+            "Means over the items that every way was asked, with 95 % bootstrap intervals over items. Silent: answers "
+            "that ended without the form. Masks: share of the time in questions to matchers.",
+            by=("model", "way"),
+            values=(
+                *(Stat("score", "count", "answers"), _SCORE, _VALID, Stat("silent", "share", "silent"), _PASSES),
+                *(Stat("tokens", "mean", "tokens"), Stat("seconds", "mean", "seconds an answer")),
+                Quotient("mask_seconds:sum", "seconds:sum", "masks", "share", "lower"),
+            ),
+            brief=("model", "way", "score", "valid", "passes an answer"),
+        ),
+        Pivot("worth_tasks", "Score by task", rows=("model", "task"), value=_SCORE, across="way", ratio=False),
+        Pivot("worth_valid", "Valid answers by task", rows=("model", "task"), value=_VALID, across="way", ratio=False),
+    ),
+    charts=(
+        Points(
+            "worth_pareto",
+            "Score against forward passes",
+            "One point a way, means over all items: better is up and to the left.",
+            x="passes",
+            y="score",
+            panels="model",
+            hover=("valid", "tokens", "seconds", "front"),
+            frame="told",
+        ),
+        Points(
+            "worth_seconds",
+            "Score against seconds",
+            "The same against all the time of an answer.",
+            x="seconds",
+            y="score",
+            panels="model",
+            hover=("valid", "passes"),
+            frame="told",
+        ),
+        Bars("worth_bars", "Score by task", x=_SCORE, rows="task", panels="model", log=False),
+    ),
+    sentences=(
+        Computed(_front),
+        Say(
+            "{model}, {way}: score {score}, {valid} of the answers valid, {passes} forward passes an answer.",
+            per=("model", "way"),
+            blanks={"score": _SCORE, "valid": _VALID, "passes": _PASSES},
+        ),
+    ),
+)

@@ -1,0 +1,165 @@
+"""Ways to decode one item of a task, each to one answer, with what it cost: the instruments of ``kind: worth``.
+
+Methods: ``none``, the model alone to the end of its line; ``masks``, local masking; ``reason``, a line of free text and
+then local masking; and those of `tokdfa.decoding`, which approach the model's own distribution under the constraint:
+``rejection``, ``smc``, ``awrs``, ``asap``, ``cars``, ``adaptrack``, ``mcmc``. All sample at temperature 1, as those are
+defined. Of weighted sequences one is taken by its weight; of ASAp's the last one.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from tokdfa.decoding.adaptive_rejection import draw_by_adaptive_rejection
+from tokdfa.decoding.adaptrack import draw_by_adaptrack
+from tokdfa.decoding.asap import draw_by_asap
+from tokdfa.decoding.cars import draw_by_cars
+from tokdfa.decoding.loop import generate
+from tokdfa.decoding.mcmc import draw_by_mcmc
+from tokdfa.decoding.rejection import draw_by_rejection
+from tokdfa.decoding.sampling import Sampler, draw_index, log_total, random_generator
+from tokdfa.decoding.smc import draw_by_smc
+from tokdfa.lab.measure.settings import Strict
+from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
+from tokdfa.models.cache import CachedModel
+
+if TYPE_CHECKING:
+    from tokdfa.backends.base import CompiledConstraint
+    from tokdfa.decoding.draws import Draws
+    from tokdfa.models.base import LanguageModel
+    from tokdfa.tasks.base import Item
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+#: What stands before an answer in the prompts of `tokdfa.tasks`, and before a line of reasoning in its place.
+ANSWER, REASON = "Output:\n", "Reasoning:"
+
+
+class Answer(NamedTuple):
+    """`tokens`, without an end token, `text`: their bytes, `finished`: ended by itself; `mask_seconds`, if known."""
+
+    tokens: tuple[int, ...]
+    text: bytes
+    finished: bool
+    mask_seconds: float | None = None
+
+
+class Way(Strict):
+    """A method with its size. `label`: its name in tables, by default the method.
+
+    `size`: particles (smc, awrs), samples (asap), steps (mcmc), tokens of reasoning (reason), at most so many drafts
+    (rejection, cars) or prefixes looked at (adaptrack); `proper`: masks of proper sequences only; `skip_forced`: the
+    model is not asked where one token may come, of masks and reason; `always_ends`: theirs, too.
+    """
+
+    method: Literal["none", "masks", "reason", "rejection", "smc", "awrs", "asap", "cars", "adaptrack", "mcmc"]
+    label: str = ""
+    size: int = Field(default=8, ge=1, le=100_000)
+    proper: bool = False
+    skip_forced: bool = True
+    always_ends: bool = False
+
+    @property
+    def name(self) -> str:
+        """The label, or the method."""
+        return self.label or self.method
+
+
+def answer(
+    way: Way,
+    model: LanguageModel,
+    compiled: CompiledConstraint,
+    item: Item,
+    tokenizer: Tokenizer,
+    max_tokens: int,
+    seed: int,
+    cache_mb: float,
+) -> dict[str, Any]:
+    """One answer and its cost, in the columns of the kind: ``text``, ``finished``, ``tokens``, ``passes`` (different
+    prefixes that the model was asked about: its rows are kept for this one answer), ``seconds``, ``mask_seconds``."""
+    timed = TimedConstraint(compiled)
+    timed.meter = Meter()
+    kept = CachedModel(model, cache_mb)
+    started = time.perf_counter_ns()
+    if way.method in ("none", "masks", "reason"):
+        found = _local(way, kept, compiled, item.prompt, tokenizer, max_tokens, seed)
+    else:
+        found = _taken(_draw(way, kept, timed, tokenizer.encode(item.prompt), max_tokens, seed), way, seed)
+    mask_seconds = timed.meter.ns * 1e-9 if found.mask_seconds is None else found.mask_seconds
+    return {
+        "text": found.text.decode(errors="backslashreplace"),
+        "finished": found.finished,
+        "tokens": len(found.tokens),
+        "passes": kept.misses,
+        "seconds": (time.perf_counter_ns() - started) * 1e-9,
+        "mask_seconds": mask_seconds,
+    }
+
+
+def _local(
+    way: Way,
+    model: LanguageModel,
+    compiled: CompiledConstraint,
+    prompt: str,
+    tokenizer: Tokenizer,
+    max_tokens: int,
+    seed: int,
+) -> Answer:
+    if way.method == "none":
+        return _line(model, tokenizer.encode(prompt), max_tokens, seed)
+    if way.method == "reason":
+        asked = prompt.removesuffix(ANSWER) + REASON
+        line = _line(model, tokenizer.encode(asked), way.size, seed).text.decode(errors="replace")
+        prompt = f"{asked} {line}\n{ANSWER}"
+    context = tokenizer.encode(prompt)
+    found = generate(model, compiled, context, Sampler(seed=seed), max_tokens, way.skip_forced, way.always_ends)
+    return Answer(found.tokens, found.text, found.finished, found.mask_seconds)
+
+
+def _line(model: LanguageModel, context: list[int], max_tokens: int, seed: int) -> Answer:
+    """What the model writes by itself to the end of a line, an end token, or the limit, without blanks around it."""
+    generator, vocabulary = random_generator(seed), model.vocabulary
+    tokens: list[int] = []
+    before = (*model.start_tokens, *context)
+    while len(tokens) < max_tokens:
+        (row,) = model.log_probabilities([(*before, *tokens)])
+        token = draw_index(np.cumsum(np.exp(row)), generator)
+        if token in vocabulary.end_token_set:
+            return Answer(tuple(tokens), vocabulary.spell(tokens).strip(), True, 0.0)
+        tokens.append(token)
+        if b"\n" in vocabulary.token_bytes(token):
+            return Answer(tuple(tokens), vocabulary.spell(tokens).partition(b"\n")[0].strip(), True, 0.0)
+    return Answer(tuple(tokens), vocabulary.spell(tokens).strip(), False, 0.0)
+
+
+def _draw(
+    way: Way, model: LanguageModel, timed: TimedConstraint, context: list[int], max_tokens: int, seed: int
+) -> Draws:
+    more: dict[str, Any] = {"max_tokens": max_tokens, "seed": seed}
+    if way.method == "rejection":
+        return draw_by_rejection(model, timed, context, samples=1, max_drafts=way.size, batch=1, **more)
+    if way.method == "cars":
+        return draw_by_cars(model, timed, context, samples=1, max_drafts=way.size, backtrack=True, **more)
+    if way.method == "adaptrack":
+        return draw_by_adaptrack(model, timed, context, samples=1, max_looks=way.size, **more)
+    if way.method == "mcmc":
+        return draw_by_mcmc(model, timed, context, samples=1, steps=way.size, proposal="priority", **more)
+    if way.method == "asap":
+        return draw_by_asap(model, timed, context, samples=way.size, max_drafts=way.size, **more)
+    draw = draw_by_smc if way.method == "smc" else draw_by_adaptive_rejection
+    return draw(model, timed, context, particles=way.size, **more)
+
+
+def _taken(draws: Draws, way: Way, seed: int) -> Answer:
+    """The answer among the sequences; an unfinished empty one if there is none."""
+    log_sum = log_total(draws.log_weights)
+    if log_sum == -np.inf:
+        return Answer((), b"", False)
+    last = len(draws.sequences) - 1
+    place = last
+    if way.method != "asap":
+        place = draw_index(np.cumsum(np.exp(draws.log_weights - log_sum)), random_generator(seed))
+    return Answer(draws.sequences[place], draws.texts[place], True)
