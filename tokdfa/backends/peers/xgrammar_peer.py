@@ -78,7 +78,7 @@ class XgrammarPeer(Peer):
         super().__init__(vocab, **options)
         self.module = require("xgrammar")
         self.tokenizer, of_tokenizer = _TOKENIZERS.get(self.vocab)
-        self.compiler, of_compiler = _COMPILERS.get(vocab, self.settings["threads"], self.settings["cache"])
+        self.compiler, of_compiler = _COMPILERS.get(self.vocab, self.settings["threads"], self.settings["cache"])
         self.setup_seconds = of_tokenizer + of_compiler
 
     def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
