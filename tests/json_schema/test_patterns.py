@@ -9,7 +9,9 @@ import unicodedata
 import pytest
 from hypothesis import assume, example, given, settings
 
+from tests.json_schema.schemas import expand
 from tests.json_schema.spellings import plain, respell
+from tests.json_schema.test_shape_builder import holds
 from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_texts
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
@@ -228,3 +230,19 @@ def test_what_must_not_be_found_is_read_widely() -> None:
             assert found.holds(text) + absent.holds(text) == 1 or not plain, (pattern, text)
             differing += not found.holds(text) and not absent.holds(text)
     assert differing > 100
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"\Aab\Z", r"\Aab|cd\Z", r"\\Aab", r"a\Z|\Ab", r"[A\\]\Z", r"(?:\Aa|b)c", r"\A(?!ab)a", r"\A\Z", r"[b\]]\Z"],
+)
+def test_the_anchors_of_python(pattern: str) -> None:
+    """Of what `pattern` finds in all short texts, against Python's `re`, in `pattern` and in its negation."""
+    shape_builder, root, negated = expand({"type": "string", "pattern": pattern})
+    for size in range(4):
+        for letters in itertools.product("abcA\\]\n", repeat=size):
+            text = "".join(letters)
+            found = re.search(pattern, text) is not None
+            assert holds(shape_builder, root, text) == found, (pattern, text)
+            if not text.endswith("\n"):  # in what must not be found, the end is read widely
+                assert holds(shape_builder, negated, text) != found, (pattern, text)

@@ -11,15 +11,21 @@ a last newline ``$``.
 
 Refused (UnsupportedConstraint): back-references, which are not regular; look-behind; inline flags; ``{,n}``, a count to
 Python and text to Annex B; ``\a \A \Z``, anchors or a bell to Python, letters to Annex B. Broken: RegexSyntaxError.
+The keyword ``pattern`` has the two anchors as Python does (`without_python_anchors`): with flag u they are errors, and
+whoever writes them has Python in mind.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from tokdfa.errors import RegexUnsupported, UnsupportedConstraint
 from tokdfa.regex.parse import parse
 from tokdfa.regex.syntax_tree import Alternation, Assertion, Concat, Node
+
+#: An escape, or a class, in which there are no anchors.
+_ESCAPES_AND_CLASSES = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
@@ -34,6 +40,14 @@ def parse_pattern(pattern: str, wide: bool = False) -> Node:
     except RegexUnsupported as error:
         what, _, why = error.reason.partition("; ")
         raise UnsupportedConstraint(f"{what} at position {error.position} of the pattern {pattern!r}: {why}") from None
+
+
+def without_python_anchors(pattern: str) -> str:
+    r"""`pattern` with ``\A`` and ``\Z`` written as ``^`` and ``$``, which are the same here. Linear."""
+    if "\\A" not in pattern and "\\Z" not in pattern:
+        return pattern
+    anchors = {"\\A": "^", "\\Z": "$"}
+    return _ESCAPES_AND_CLASSES.sub(lambda found: anchors.get(found[0], found[0]), pattern)
 
 
 def finds_everywhere(node: Node) -> bool:
