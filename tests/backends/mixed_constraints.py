@@ -145,7 +145,7 @@ _PUSHDOWN = st.tuples(
     _some(
         lexer=("any",),
         table_mb=(1,),
-        **dict.fromkeys(("partition", "subtrees", "slices", "exits", "first_bytes", "memo", "shared_automata"), _OFF),
+        **dict.fromkeys(("partition", "subtrees", "slices", "first_bytes", "memo", "shared_automata"), _OFF),
     ),
 )
 _EARLEY = st.tuples(

@@ -56,14 +56,12 @@ class Table(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What an automaton must not come to on the way: states with one of the flags `refused`.
-
-    `flags`: uint8, by state. With one of the flags `unsure`, the others are known when its row is made.
+    """What an automaton must not come to on the way: states with one of the flags `refused`. `flags`: uint8, by
+    state.
     """
 
     flags: npt.NDArray[np.uint8]
     refused: int
-    unsure: int
 
 
 class PairSearch:
@@ -107,8 +105,8 @@ class PairSearch:
 
 @kernel
 def _search_pairs_kernel(  # type: ignore[no-untyped-def]
-    state, start, table, width, places, other_table, other_width, other_places, flags, refused, unsure, depth, met,
-    pairs, progress,
+    state, start, table, width, places, other_table, other_width, other_places, flags, refused, depth, met, pairs,
+    progress,
 ):  # fmt: skip
     """What a search ends with, or the state whose row has to be made; called again it goes on where `progress` says.
 
@@ -133,8 +131,6 @@ def _search_pairs_kernel(  # type: ignore[no-untyped-def]
                 target = np.int64(table[row + places[k]])
                 if target < 0:
                     return np.int64(OUTSIDE)
-                if unsure and flags[target] & unsure and table[target * width] == UNKNOWN:
-                    return target
                 if refused and flags[target] & refused:
                     return np.int64(OUTSIDE)
                 key = target << 32 | follower
@@ -157,4 +153,4 @@ def _search_pairs_kernel(  # type: ignore[no-untyped-def]
 def warm_up() -> None:
     """Compile the search."""
     table: Any = Table(np.full(2, -1, dtype=np.int32), 1, np.zeros(1, dtype=np.int64))
-    PairSearch(1).search(0, 0, lambda: (table, table, Limits(np.zeros(1, dtype=np.uint8), 0, 0)), lambda row: None)
+    PairSearch(1).search(0, 0, lambda: (table, table, Limits(np.zeros(1, dtype=np.uint8), 0)), lambda row: None)

@@ -14,10 +14,10 @@ from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import partition, slices
-from tokdfa.backends.pushdown_trie.arrays import ALONE, EXITS, KEY_SHIFT, STRICT
+from tokdfa.backends.pushdown_trie.arrays import ALONE, KEY_SHIFT, STRICT
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.pool_file import read_pool, write_pool
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import Grammar, JsonSchema, Regex
 from tokdfa.core.key_map import look_up
@@ -27,8 +27,8 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 
-def reads(states, state, other, depth, strict, exits):
-    return states.slices.reads(state | STRICT * strict | EXITS * exits, other, depth)
+def reads(states, state, other, depth, strict):
+    return states.slices.reads(state | STRICT * strict, other, depth)
 
 
 def explicit_start(states, pattern):
@@ -36,7 +36,7 @@ def explicit_start(states, pattern):
     return states.automata.start_of(Terminal(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern)))
 
 
-def by_strings(states, state, other, depth, strict, exits):
+def by_strings(states, state, other, depth, strict):
     """The same by every string of a few letters."""
     for length in range(1, depth + 1):
         for letters in itertools.product(b"abc", repeat=length):
@@ -46,8 +46,7 @@ def by_strings(states, state, other, depth, strict, exits):
             if after < 0:
                 return False
             target(states, after, b"a")  # its row, with which its flags are known
-            accepts, ends = states.automata.flags[after] & ACCEPTS, states.automata.flags[after] & ENDS
-            if accepts and (strict or (exits and ends)):
+            if strict and states.automata.flags[after] & ACCEPTS:
                 return False
     return True
 
@@ -64,28 +63,27 @@ def test_against_all_strings(explicit, monkeypatch):
     def check(pattern, plain, depth, strict):
         states = Pool(ODD)
         state, other = start_of(states, pattern), explicit_start(states, plain)
-        for exits in (False, True):
-            answer = reads(states, state, other, depth, strict, exits)
-            assert answer == by_strings(states, state, other, depth, strict, exits)
-            seen.add((answer, depth > 1, exits))
+        answer = reads(states, state, other, depth, strict)
+        assert answer == by_strings(states, state, other, depth, strict)
+        seen.add((answer, depth > 1))
 
     check()
-    assert len(seen) == 8
+    assert len(seen) == 4
 
 
 def test_more_pairs_than_are_followed(monkeypatch):
     """A long counter is given up on, not followed for ever."""
     states = Pool(ODD)
     state, other = start_of(states, "(a{300}|b)*"), explicit_start(states, "a*")
-    assert reads(states, state, other, slices.MAX_PAIRS - 1, False, False)
-    assert not reads(states, state, other, slices.MAX_PAIRS + 100, False, False)
+    assert reads(states, state, other, slices.MAX_PAIRS - 1, False)
+    assert not reads(states, state, other, slices.MAX_PAIRS + 100, False)
 
 
 PATTERNS = [
     '"[^"]*"', '"[a-z]+"', '"\\w{1,40}"', "[A-Za-z0-9_.-]+", "[^\\n]{3,30}x", "(?:[a-f0-9]{8}-){3}", "\\S+ \\S+",
     '"(?:[^"\\\\]|\\\\.)*"', "[ -~]{2,9}", "é*[a-z]*", "(foo|[a-z]+)bar",
 ]  # fmt: skip
-KINDS = {"plain": 0, "strict": STRICT, "alone": ALONE, "strict alone": STRICT | ALONE, "exits": ALONE | EXITS}
+KINDS = {"plain": 0, "strict": STRICT, "alone": ALONE, "strict alone": STRICT | ALONE}
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +115,6 @@ def test_partitions_with_slices_are_those_without(pattern, vocab, monkeypatch):
             else:
                 assert with_slices[0] <= without[0], kind
                 assert {*with_slices[0], *with_slices[1]} == {*without[0], *without[1]}, kind
-            assert with_slices[2:] == without[2:], kind
     assert used > 0 or pattern == "(?:[a-f0-9]{8}-){3}"
 
 
@@ -127,19 +124,14 @@ def content(states, state):
 
 
 def part_content(parts, part):
-    """(tokens inside, tokens of the rest, nodes of exits, tokens of each group) of a partition."""
+    """(tokens inside, tokens of the rest) of a partition."""
     dense = int(parts.part_dense[part])
     words = parts.dense[dense] if dense >= 0 else None
     ids = parts.ids[slice(*parts.part_ids[part].tolist())]
     inside = set(ids.tolist() if words is None else masks.mask_to_ids(words.view("i4")).tolist())
-    begin, middle, end = parts.part_nodes[part].tolist()
-    rest = {int(node) >> TOKEN_SHIFT for node in parts.nodes[begin:middle]} - {parts.trie.size}
-    first, past = parts.part_groups[part].tolist()
-    groups = [
-        sorted(parts.exit_tokens[slice(*parts.exit_begin[group : group + 2].tolist())].tolist())
-        for group in range(first, past)
-    ]
-    return inside, rest, parts.nodes[middle:end].tolist(), groups
+    begin, end = parts.part_nodes[part].tolist()
+    rest = {int(node) >> TOKEN_SHIFT for node in parts.nodes[begin:end]} - {parts.trie.size}
+    return inside, rest
 
 
 def test_slices_that_were_dropped_are_not_used(vocab, monkeypatch):
@@ -164,13 +156,13 @@ def test_stored_partitions_are_packed(vocab, tmp_path):
     states = Pool(vocab)
     with states.lock:
         for pattern in (*PATTERNS, "x{0,100000}y", "[a-z ]{3,5000}"):
-            for kind, text in itertools.product((0, ALONE | EXITS), (b"", b'"', b'"a', b"a")):
+            for kind, text in itertools.product((0, ALONE), (b"", b'"', b'"a', b"a")):
                 start = start_of(states, pattern)
                 if (state := target(states, start, text)) >= 0:
                     states.divide(0, state | kind)
                     part, _ = states.partitions.dense_of(int(states.automata.partition_class[state]) | kind)
-                    begin, middle, _ = states.partitions.part_nodes[part].tolist()
-                    if middle - begin > 3:
+                    begin, end = states.partitions.part_nodes[part].tolist()
+                    if end - begin > 3:
                         states.divide(begin + 2, state)  # a place within a rest
     assert len(states.slices.made) > 5
     path = tmp_path / "pool.npz"

@@ -62,7 +62,7 @@ ROOT = -1
 MAX_SLICES, MAX_SLICE_STATES = 64, 10_000
 #: Sets of slices that are kept for reuse; one takes about 10 MB for Llama 3.
 KEPT_SETS = 8
-_NO_LIMITS = Limits(np.zeros(0, dtype=np.uint8), 0, 0)
+_NO_LIMITS = Limits(np.zeros(0, dtype=np.uint8), 0)
 
 _JSON_TEXT = r'[^"\\\x00-\x1F\x7F]'
 _WORD = "[A-Za-z0-9_]"

@@ -4,8 +4,8 @@ A constraint is lowered to a small byte-level program (`tokdfa.program`). Its te
 constraints of a vocabulary share (`automaton_table`). The machine follows all readings of a text at once: a *row* is
 the set of places where the program may be, interned by content (`rows`), and what is still owed after the current call
 is a *return stack* that rows share (`stacks`). Rows and their transitions are made when they are first needed, so a
-matcher's state is one number. A mask is what the terminals that are alive allow by themselves (`partition`, `slices`,
-`suffix_trie`), and a walk over what is left of the token trie (`fill`).
+matcher's state is one number. A mask is what the terminals that are alive allow by themselves (`partition`, `slices`),
+and a walk over what is left of the token trie (`fill`).
 
 JSON has instructions of its own: names as they may be spelled (`names`, `name_trie`) and strings of bounded length
 (`counted`, `lengths`), over the automaton of any string (`tokdfa.program.json_text`); `items` puts them beside
@@ -16,9 +16,9 @@ Reading order:
 - `strategy`: the options; `tables`: what is kept of a constraint; `schema_tables`: what schemas find ready;
 - the program, bound to a vocabulary: `bound_program`;
 - the states of its terminals: `state_table`, `automaton_table`;
-- the vocabulary, divided by these states: `suffix_trie`, `divide`, `branches`, `partition`, `slices`;
+- the vocabulary, divided by these states: `divide`, `branches`, `partition`, `slices`;
 - what constraints share: `pool`, which puts these together, `shared_pools`, `pool_file`;
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `longest`, `machine_tables`, `machine`; `explore`;
 - strings of JSON: `name_trie`, `name_others`, `names`, `counted`, `items`, `lengths`;
-- masks: `partition_lookup`, `name_suffixes`, `fill`; then the `matcher`.
+- masks: `partition_lookup`, `fill`; then the `matcher`.
 """

@@ -53,12 +53,12 @@ STACK_MASK, STATE_MASK = (1 << STACK_BITS) - 1, (1 << STATE_BITS) - 1
 PLACE_SHIFT = STACK_BITS + STATE_BITS
 
 #: What partitions of the vocabulary (`tokdfa.backends.pushdown_trie.partition`) are known by. Added to a state: its
-#: strict partition; one for an item that is alone in its row; one of the tokens that begin with a byte that it reads;
-#: one (ALONE, too) with exits. What these are added to.
-STRICT, ALONE, OWN, EXITS = 1 << 21, 1 << 22, 1 << 23, 1 << 24
+#: strict partition; one for an item that is alone in its row; one of the tokens that begin with a byte that it reads.
+#: What these are added to.
+STRICT, ALONE, OWN = 1 << 21, 1 << 22, 1 << 23
 STATE_PART = STRICT - 1
 #: Key of a partition: its place, and the bits of its state.
-KEY_SHIFT = 25
+KEY_SHIFT = 24
 
 # fmt: off
 MACHINE_FIELDS = (
@@ -118,8 +118,7 @@ class MachineArrays(Struct, fields=MACHINE_FIELDS, declared=_MACHINE):
 # fmt: off
 POOL_FIELDS = (
     "byte_data", "offsets", "transitions", "flags", "partition_class", "reads",
-    "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "part_groups", "dense", "ids", "nodes",
-    "exit_begin", "exit_tokens",
+    "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
     "walk_rows", "walk_path", "walk_deferred", "frame_left", "frame_place",
     "listed", "end_tokens", "walk_meta",
@@ -129,7 +128,7 @@ POOL_FIELDS = (
 
 _POOL = _declare(
     POOL_FIELDS,
-    int32_table="part_ids part_nodes part_groups walk_deferred",
+    int32_table="part_ids part_nodes walk_deferred",
     int64="offsets part_keys branch_keys walk_meta",
     int64_table="frame_place",
     uint8="byte_data flags walk_path",

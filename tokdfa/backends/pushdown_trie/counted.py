@@ -107,12 +107,6 @@ def count_left(place, state, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_is_met(place, state, machine):  # type: ignore[no-untyped-def]
-    """Whether the string has as many characters as it must have."""
-    return (state - 1) // STATES >= machine.arguments[machine.code[place, FIRST] + COUNTED_MINIMUM]
-
-
-@kernel
 def _clip_count(count, minimum, cap, beyond, least, most):  # type: ignore[no-untyped-def]
     """A count that leaves the same tokens as `count` does, the same for as many others as can be."""
     left, need = cap - count + beyond, minimum - count

@@ -1,8 +1,7 @@
 """The walk of an automaton over a trie that divides the vocabulary (`tokdfa.vocabulary.division`).
 
 A row of a lazy automaton that nobody has made leaves what is below open, too, with the state before it as the tag.
-When all such rows are made, at once, the walk goes on at these places only. With the bit EXITS, what follows a terminal
-that cannot go on is left apart (`tokdfa.backends.pushdown_trie.suffix_trie`).
+When all such rows are made, at once, the walk goes on at these places only.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.pushdown_trie.arrays import ALONE, EXITS, OWN, STATE_PART, STRICT
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
+from tokdfa.backends.pushdown_trie.arrays import ALONE, OWN, STATE_PART, STRICT
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct
@@ -25,8 +24,8 @@ from tokdfa.vocabulary.walker import DEAD, specialise
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 
-#: Tags of what is left: the rest, or an exit. Greater ones: MISSING and the stack's entry before a row that is missing.
-REST, EXIT, MISSING = range(3)
+#: Tags of what is left: the rest. Greater ones: MISSING and the stack's entry before a row that is missing.
+REST, MISSING = range(2)
 #: What a node counts as that a partition is made over, in ns.
 NODE_WORK = 4
 
@@ -79,11 +78,6 @@ def _step_terminal(arrays, stack, depth, byte):  # type: ignore[no-untyped-def]
         if not arrays.flags[target] & ACCEPTS:
             arrays.stack[depth + np.uint64(1)] = 2 * target | ended
             return target
-        if kind & EXITS and not ended:
-            if arrays.transitions[target * 256] == UNKNOWN:  # whether it can go on is not known yet
-                return np.int64(LEFT) - MISSING - here
-            if arrays.flags[target] & ENDS:
-                return np.int64(LEFT) - EXIT
         if not kind & STRICT:
             arrays.stack[depth + np.uint64(1)] = 2 * target | 1
             return target

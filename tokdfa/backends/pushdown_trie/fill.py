@@ -7,9 +7,6 @@ put off: its partition is taken, and the rest of what is below it is walked on i
 the smallest rest is walked: a token outside of it is inside one of them. Nodes of a rest at which the item that the
 rest is of goes on are not put off for its sake: no token below them stays inside it, or it would not be in the rest.
 
-Where a row has one terminal, or several in one state, what comes after it is put off, too: the row after the terminal
-is walked over the trie of suffixes (`tokdfa.backends.pushdown_trie.suffix_trie`).
-
 At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the
 walk of the vocabulary's trie leaves those bytes out.
 
@@ -44,26 +41,21 @@ from tokdfa.backends.pushdown_trie.branches import LEAST_BELOW, find_branch, tak
 from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.counted import STATES
 from tokdfa.backends.pushdown_trie.items import item_left, wide_state
-from tokdfa.backends.pushdown_trie.name_suffixes import decide_names
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NEEDS_DEFERRED,
     NOT_LISTED,
-    OF_EXITS,
-    OF_NAMES,
     W_DEPTH,
     W_LISTED,
     W_NODES,
     W_SIGNATURE,
     W_SIZE,
     begin_place,
-    defer_exits,
     has_other_wide,
     mix,
     take_loops,
 )
 from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
 from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
-from tokdfa.backends.pushdown_trie.suffix_trie import take_group
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.program.json_text import BODY
@@ -80,9 +72,8 @@ if TYPE_CHECKING:
 NODE_WORK = 10
 #: A node with more descendants than this is worth a partition of its own.
 SUBTREE = 400
-#: Bits of what `_fill_kernel` is told, below those for the size of subtrees: partitions are used; end tokens are set;
-#: exits are merged.
-HOW_PARTITIONS, HOW_ENDS, HOW_EXITS, HOW_SHIFT = 1, 2, 4, 3
+#: Bits of what `_fill_kernel` is told, below those for the size of subtrees: partitions are used; end tokens are set.
+HOW_PARTITIONS, HOW_ENDS, HOW_SHIFT = 1, 2, 2
 #: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
 FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
 
@@ -90,10 +81,10 @@ FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
 class Filler:
     """Fills masks for machines in one way. Not thread-safe: the lock of the machine's pool is held."""
 
-    def __init__(self, use_partitions: bool = True, use_subtrees: bool = True, use_exits: bool = True) -> None:
+    def __init__(self, use_partitions: bool = True, use_subtrees: bool = True) -> None:
         subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
         #: What `_fill_kernel` is told, but for HOW_ENDS.
-        self._how = subtree << HOW_SHIFT | HOW_PARTITIONS * use_partitions | HOW_EXITS * use_exits
+        self._how = subtree << HOW_SHIFT | HOW_PARTITIONS * use_partitions
 
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
         """The tokens that may be read from a row, int32 words; no end or special tokens."""
@@ -224,35 +215,19 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
             return status
         here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
         of_state, part = np.int64(-1), np.int64(-1)
-        if place < 0 and deferred[waiting, 2] == OF_NAMES:
-            status, nodes_visited, signature = decide_names(row, ~place, signature, words, machine, pool)
-            if status != OK:
-                return status
-            visited += nodes_visited
-            continue
         if place < 0:
             part = ~place
         elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
             passed = np.int64(deferred[waiting, 2])
             status, part, of_state, first, signature = begin_place(
-                place, row, passed, first, signature, how & HOW_EXITS != 0, words, machine, pool
+                place, row, passed, first, signature, words, machine, pool
             )
             if status != OK:
                 return status
             if part >= 0:
                 listed = np.int64(NOT_LISTED)
-                if pool.part_groups[part, 0] < pool.part_groups[part, 1]:
-                    status, waiting = defer_exits(row, place, part, deferred, waiting, machine, pool)
-                    if status != OK:
-                        return status
-        group = np.int64(-1)
         if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
             here, stop = np.int64(pool.part_nodes[part, 0]), np.int64(pool.part_nodes[part, 1])
-            if place < 0 and deferred[waiting, 2] == OF_EXITS:
-                here, stop = stop, np.int64(pool.part_nodes[part, 2])
-                group = np.int64(pool.part_groups[part, 0])
-                take_group(group, words, pool)
-                signature = mix(signature, ~group)
             base = here
         if first:
             words[:] = 0
@@ -293,10 +268,7 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
                 here = following
                 continue
             token = np.int64(node >> np.uint64(TOKEN_SHIFT))
-            if token != spare and group >= 0:
-                take_group(group + token, words, pool)
-                signature = mix(signature, ~(group + token))
-            elif token != spare:
+            if token != spare:
                 words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
                 signature = mix(signature, token)
                 if 0 <= listed < NARROW:
@@ -309,7 +281,7 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
             status = close_row(target, machine, pool)
             if status != OK:
                 return status
-            if following - here >= subtree and group < 0:
+            if following - here >= subtree:
                 passed = of_state
                 for k in range(depth + 1):
                     if passed >= 0:

@@ -23,7 +23,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STRICT,
 )
 from tokdfa.backends.pushdown_trie.counted import ENDED as STRING_ENDED
-from tokdfa.backends.pushdown_trie.counted import REFUSED, STATES, count_is_met, count_left, count_reads, step_count
+from tokdfa.backends.pushdown_trie.counted import REFUSED, STATES, count_left, count_reads, step_count
 from tokdfa.backends.pushdown_trie.name_others import other_state
 from tokdfa.backends.pushdown_trie.names import ENDED, LEFT, name_reads, step_name
 from tokdfa.backends.pushdown_trie.rows import ENDS, WIDE, add_found
@@ -73,7 +73,7 @@ def item_reads(item, machine, pool):  # type: ignore[no-untyped-def]
     if terminal >= 0:
         reads = (pool.reads[terminal, 0], pool.reads[terminal, 1], pool.reads[terminal, 2], pool.reads[terminal, 3])
     if machine.code[place, OPERATION] == NAMES:
-        return name_reads(state, np.int64(machine.code[place, FIRST]), reads, False, machine)
+        return name_reads(state, np.int64(machine.code[place, FIRST]), reads, machine)
     return count_reads(place, state, reads, machine)
 
 
@@ -106,30 +106,6 @@ def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-unt
     if item_left(item, machine) < depth and not (alone and place == 0):
         return np.int64(-1)
     return state | STRICT | ALONE if alone else state | STRICT
-
-
-@kernel
-def leaves_freely(item, depth, machine):  # type: ignore[no-untyped-def]
-    """Whether an item that is alone in its row may leave its terminal at any end within a token of `depth` bytes.
-
-    Of NAMES that is said of other strings than names.
-    """
-    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
-    operation = machine.code[place, OPERATION]
-    if operation == COUNTED:
-        return count_is_met(place, state, machine) and count_left(place, state, machine) >= depth
-    return operation == TERMINAL or (
-        operation == NAMES and machine.arguments[machine.code[place, FIRST] + NAMES_OTHER] >= 0
-    )
-
-
-@kernel
-def left_item(item, count, machine):  # type: ignore[no-untyped-def]
-    """Append what follows the terminal of an item, of NAMES that of other strings, to `found`; the new count, or -1."""
-    place = item >> PLACE_SHIFT
-    if machine.code[place, OPERATION] == NAMES:
-        place = np.int64(machine.arguments[machine.code[place, FIRST] + NAMES_OTHER])
-    return add_found(np.int64(machine.code[place, SECOND]), np.int64(0), item & STACK_MASK, count, machine)
 
 
 @kernel

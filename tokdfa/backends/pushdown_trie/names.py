@@ -200,10 +200,10 @@ def with_byte(byte, reads):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def]
+def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
     """A set of bytes, without the closing quote of a name that is refused, with all that an allowed name goes on with.
 
-    The set comes with what the other state reads. `every`: with all that any name goes on with, refused ones too.
+    The set comes with what the other state reads.
     """
     names, arguments = machine.names, machine.arguments
     table = arguments[at + NAMES_TABLE]
@@ -214,13 +214,13 @@ def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def
     above = node if phase == WHOLE else node_above(node, phase, base, names)
     if phase == WHOLE and names[base + node, N_NAME] >= 0:
         reads = with_byte(np.int64(QUOTE), reads)
-        if not (every or arguments[at + NAMES_LOW] <= names[base + node, N_NAME] <= arguments[at + NAMES_HIGH]):
+        if not arguments[at + NAMES_LOW] <= names[base + node, N_NAME] <= arguments[at + NAMES_HIGH]:
             reads = (reads[0] & ~(np.uint64(1) << np.uint64(QUOTE)), reads[1], reads[2], reads[3])
     if phase < ESCAPED:
         here = _next_character(np.int64(-1), above, base, names) if phase == WHOLE else node
         while here >= 0:
             byte = _goes_on_raw(here, node, phase, base, names)
-            if byte >= 0 and (every or _has_name(here, base, at, machine)):
+            if byte >= 0 and _has_name(here, base, at, machine):
                 reads = with_byte(byte, reads)
             here = _next_character(here, above, base, names)
     if phase == WHOLE or phase >= ESCAPED:
@@ -228,7 +228,7 @@ def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def
         digits = max(phase - UNICODE, np.int64(0))
         for here in range(first, names[base + above, N_PAST]):
             digit = _goes_on_escaped(here, first, digits, needed, base, names)
-            if digit < 0 or not (every or _has_name(here, base, at, machine)):
+            if digit < 0 or not _has_name(here, base, at, machine):
                 continue
             if phase == WHOLE:
                 reads = with_byte(np.int64(BACKSLASH), reads)

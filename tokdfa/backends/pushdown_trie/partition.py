@@ -15,9 +15,7 @@ where the terminal does (`tokdfa.backends.pushdown_trie.names`, `tokdfa.backends
 the state with the bit STRICT.
 
 If the state is that of all items of a row, then a token that dies before the terminal has been complete is refused. The
-rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. With
-the bit EXITS, too, these are not in the rest either, but in a trie of what follows the quote
-(`tokdfa.backends.pushdown_trie.suffix_trie`).
+rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote.
 
 A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
 that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
@@ -29,8 +27,7 @@ about.
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
 ``part_dense`` the row of ``dense`` (uint32 words) or -1, ``part_ids`` begin and end of its tokens in ``ids`` otherwise,
-``part_nodes`` where its rest begins in ``nodes``, where that ends and its exits begin, and where those end;
-``part_groups`` its first group of exits and the one after its last. The tries' branches are in
+``part_nodes`` where its rest begins in ``nodes``, and where that ends. The tries' branches are in
 `tokdfa.backends.pushdown_trie.branches`.
 
 Source: 000's slices with what is contained in a lexeme; XGrammar's split of the vocabulary by context-independence.
@@ -45,10 +42,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.pushdown_trie.arrays import EXITS, KEY_SHIFT, longer, zeros_by_page
+from tokdfa.backends.pushdown_trie.arrays import KEY_SHIFT, longer, zeros_by_page
 from tokdfa.backends.pushdown_trie.branches import Branches
-from tokdfa.backends.pushdown_trie.divide import EXIT, REST, divide
-from tokdfa.backends.pushdown_trie.suffix_trie import E_NODES, E_TOKENS, SuffixScratch, write_exits_kernel
+from tokdfa.backends.pushdown_trie.divide import REST, divide
 from tokdfa.core.budget import hold
 from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
 from tokdfa.vocabulary.division import TAG, Division, cut_ranges_kernel
@@ -88,21 +84,17 @@ class Partitions:
         self.mask_words = trie.size // 32 + 1
         self._trie_branches = Branches()
         self._trie_branches.add(trie.nodes, 0, len(trie.nodes))
-        self._exits = SuffixScratch(len(trie.nodes), trie.depth_limit)
         self._clear()
         #: Partitions made, those dropped included; how often all were dropped.
         self.made = self.drops = 0
 
     def _clear(self) -> None:
-        self.count = self.key_count = self.dense_count = self.id_count = self.group_count = 0
+        self.count = self.key_count = self.dense_count = self.id_count = 0
         self.node_count = len(self.trie.nodes)
         self.part_keys, self.part_slots = new_map(128, -1)
         self.part_dense: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
         self.part_ids: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
-        self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
-        self.part_groups: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
-        self.exit_begin: npt.NDArray[np.int32] = np.zeros(256, dtype=np.int32)
-        self.exit_tokens: npt.NDArray[np.int32] = np.zeros(1024, dtype=np.int32)
+        self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
         self.dense: npt.NDArray[np.uint32] = zeros_by_page((MAX_DENSE + 1) * self.mask_words, np.uint32).reshape(
             -1, self.mask_words
         )
@@ -126,8 +118,7 @@ class Partitions:
     def nbytes(self) -> int:
         """Memory of the arrays in bytes."""
         kept = (
-            self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes, self.part_groups,
-            self.ids, self.exit_begin, self.exit_tokens,
+            self.part_keys, self.part_slots, self.part_dense, self.part_ids, self.part_nodes, self.ids,
         )  # fmt: skip
         reserved = 4 * self.mask_words * self.dense_count + 8 * self.node_count + self.branches.nbytes
         return sum(array.nbytes for array in kept) + reserved
@@ -153,7 +144,7 @@ class Partitions:
         `within`: a partition of the whole trie, all of whose tokens are inside; then only its rest is walked. Nothing
         is made if the place lay in a rest that is dropped; whoever asked begins again. Raises what making a row raises.
         """
-        begin, end = self.extent(place) if within < 0 else self.part_nodes[within, :2].tolist()
+        begin, end = self.extent(place) if within < 0 else self.part_nodes[within].tolist()
         size = end - begin
         trie_nodes = len(self.trie.nodes)
         if self.node_count + size > trie_nodes + most_rest_nodes(trie_nodes) or self.dense_count >= MAX_DENSE:
@@ -173,8 +164,6 @@ class Partitions:
         path = np.empty((2, self.trie.depth_limit + 1), dtype=np.int64)
         left, room = found.ranges[found.ranges[:, TAG] == REST], self.nodes[self.node_count :]
         rest = cut_ranges_kernel(nodes, begin - origin, left, self.trie.size, room, path)
-        if state & EXITS:
-            self._exits.merge(nodes, found.ranges[found.ranges[:, TAG] == EXIT], self.trie.size)
         self._keep(place, state, words, int(rest))
 
     def has(self, place: int, state: int) -> bool:
@@ -202,17 +191,12 @@ class Partitions:
             self._enter(key, number)
         self.part_dense = longer(arrays["part_dense"], room)
         self.part_ids, self.part_nodes = longer(arrays["part_ids"], room), longer(arrays["part_nodes"], room)
-        self.part_groups = longer(arrays["part_groups"], room)
-        self.group_count = len(arrays["exit_begin"]) - 1
-        self.exit_begin = longer(arrays["exit_begin"], self.group_count + 256)
-        self.exit_tokens = longer(arrays["exit_tokens"], len(arrays["exit_tokens"]) + 1024)
         self.dense[: self.dense_count] = arrays["dense"]
         self.ids = longer(arrays["ids"], self.id_count + 4096)
         self.node_count = len(self.trie.nodes) + len(arrays["rests"])
         self.nodes[len(self.trie.nodes) : self.node_count] = arrays["rests"]
-        for begin, middle, end in arrays["part_nodes"].tolist():
-            self.branches.add(self.nodes, begin, middle)
-            self.branches.add(self.nodes, middle, end)
+        for begin, end in arrays["part_nodes"].tolist():
+            self.branches.add(self.nodes, begin, end)
 
     def _keep(self, place: int, state: int, words: npt.NDArray[np.uint32], rest: int) -> None:
         """Enter the partition whose mask, `words`, and rest, of so many nodes, stand where the next ones begin."""
@@ -229,13 +213,10 @@ class Partitions:
             self.part_ids[number] = self.id_count, self.id_count + inside
             self.ids[self.id_count : self.id_count + inside] = tokens[:inside]
             self.id_count += inside
-        begin, middle = self.node_count, self.node_count + rest
-        groups, end = self._keep_exits(middle) if state & EXITS else (0, middle)
-        self.part_nodes[number] = begin, middle, end
-        self.part_groups[number] = self.group_count, self.group_count + groups
-        self.branches.add(self.nodes, begin, middle)
-        self.branches.add(self.nodes, middle, end)
-        self.node_count, self.group_count = end, self.group_count + groups
+        begin, end = self.node_count, self.node_count + rest
+        self.part_nodes[number] = begin, end
+        self.branches.add(self.nodes, begin, end)
+        self.node_count = end
         self.count += 1
         self.made += 1
         self._enter(place << KEY_SHIFT | state, number)
@@ -246,26 +227,10 @@ class Partitions:
         enter_key(key, number, self.part_keys, self.part_slots)
         self.key_count += 1
 
-    def _keep_exits(self, begin: int) -> tuple[int, int]:
-        """(groups, where its nodes end): write the trie of exits that was merged last, from node `begin` on."""
-        exits, used = self._exits, int(self.exit_begin[self.group_count])
-        merged, tokens = (int(exits.counts[which]) for which in (E_NODES, E_TOKENS))
-        if merged == 1 and not tokens:
-            return 0, begin
-        if self.group_count + merged >= len(self.exit_begin):
-            self.exit_begin = longer(self.exit_begin, 2 * len(self.exit_begin) + merged)
-        if used + tokens > len(self.exit_tokens):
-            self.exit_tokens = longer(self.exit_tokens, 2 * len(self.exit_tokens) + tokens)
-        groups = write_exits_kernel(
-            exits.links, exits.tokens, exits.way, self.trie.size, self.nodes[begin:], self.group_count, self.exit_begin,
-            self.exit_tokens,
-        )  # fmt: skip
-        return int(groups), begin + merged - 1
-
     def _make_room(self) -> None:
         if self.id_count + DENSE > len(self.ids):
             self.ids = longer(self.ids, 2 * len(self.ids) + DENSE)
         if self.count == len(self.part_dense):
             room = 2 * self.count
-            columns = ("part_dense", "part_ids", "part_nodes", "part_groups")  # of one table
+            columns = ("part_dense", "part_ids", "part_nodes")  # of one table
             vars(self).update({name: longer(getattr(self, name), room) for name in columns})

@@ -8,26 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import (
-    ALONE,
-    EXITS,
     M_LONGEST,
     M_PLACE,
     M_STATE,
     NEEDS_PARTITION,
-    NEEDS_SCRATCH,
     OK,
     OWN,
     PLACE_SHIFT,
     STACK_BITS,
     STATE_MASK,
     STATE_PART,
-    STRICT,
     find_partition,
 )
-from tokdfa.backends.pushdown_trie.items import leaves_freely, left_item, terminal_state, wide_state
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, intern_row
+from tokdfa.backends.pushdown_trie.items import wide_state
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS
 from tokdfa.core.jit import kernel
-from tokdfa.program.program import NAMES, OPERATION, TERMINAL
+from tokdfa.program.program import OPERATION, TERMINAL
 from tokdfa.vocabulary.mask_store import NARROW, count_ones
 
 if TYPE_CHECKING:
@@ -39,8 +35,6 @@ if TYPE_CHECKING:
 W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED = range(5)
 #: For the number of tokens listed: with what may come it stays less than 0.
 NOT_LISTED = -(1 << 40)
-#: In place of the state passed of what is put off: these are the exits of a partition; names that end in it.
-OF_EXITS, OF_NAMES = -2, -3
 #: A rest of so many nodes is good enough not to make further partitions for the same row.
 SMALL_REST = 30_000
 #: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
@@ -55,8 +49,7 @@ class WalkScratch:
         #: By depth: the row before the byte, and the byte.
         self.walk_rows: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
         self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
-        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one, or with
-        #: OF_EXITS its exits.
+        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one.
         self.walk_deferred: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
         #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
         self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
@@ -115,14 +108,13 @@ def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def begin_place(place, row, passed, first, signature, exits, words, machine, pool):  # type: ignore[no-untyped-def]
+def begin_place(place, row, passed, first, signature, words, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether nothing was set yet,
     the signature) in a wide row at a place.
 
     Of the partitions by the row's wide states it is that with the smallest rest, and what is inside is set. One is
     enough: whatever another state allows is either inside or met in the rest. So others are not even made if one has a
-    small rest. The state `passed` is left out, as nothing is inside of it. `exits`: whether they are merged where they
-    can be.
+    small rest. The state `passed` is left out, as nothing is inside of it.
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
     last, missing, reads = np.int64(-1), np.int64(-1), np.int64(-1)
@@ -133,8 +125,6 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
-        if exits and wide & ALONE and leaves_freely(machine.live_items[k], depth, machine):
-            wide |= EXITS
         known = np.int64(pool.partition_class[state])
         if known >= 0:
             known |= wide & ~STATE_PART
@@ -159,41 +149,6 @@ def begin_place(place, row, passed, first, signature, exits, words, machine, poo
         take_inside(best, first, words, pool)
         first, signature = False, mix(signature, best)
     return OK, best, chosen, first, signature
-
-
-@kernel
-def defer_exits(row, place, part, deferred, waiting, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, how many are waiting): put off the exits of a partition that serves a row at a place.
-
-    If they are those of a string that may be a name, the tokens that end names are decided after them.
-    """
-    item = machine.live_items[machine.live_begin[row]]
-    if machine.code[item >> PLACE_SHIFT, OPERATION] == NAMES:
-        _, state = terminal_state(item, machine, pool)
-        without = find_partition(place, np.int64(pool.partition_class[state]) | STRICT | ALONE, pool)
-        if without < 0:
-            machine.meta[M_PLACE], machine.meta[M_STATE] = place, state | STRICT | ALONE
-            return NEEDS_PARTITION, waiting
-        if waiting >= len(deferred):
-            return NEEDS_DEFERRED, waiting
-        deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = ~without, row, OF_NAMES
-        waiting += 1
-    if waiting >= len(deferred):
-        return NEEDS_DEFERRED, waiting
-    status, after = row_after(row, machine)
-    deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = ~part, after, OF_EXITS
-    return status, waiting + 1
-
-
-@kernel
-def row_after(row, machine):  # type: ignore[no-untyped-def]
-    """(status, the row after the terminal of the items of a row, which are `is_alone`)."""
-    count = np.int64(0)
-    for k in range(machine.live_begin[row], machine.live_end[row]):
-        count = left_item(machine.live_items[k], count, machine)
-        if count < 0:
-            return NEEDS_SCRATCH, np.int64(-1)
-    return intern_row(count, False, np.int64(-1), machine)
 
 
 @kernel

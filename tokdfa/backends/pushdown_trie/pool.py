@@ -46,6 +46,8 @@ class Pool:
         self.spare_masks: list[npt.NDArray[np.int32]] = []
         #: Ways of spelling JSON for which the tables that most schemas need are there; kept on disk, too.
         self.prepared: set[tuple[str, ...]] = set()
+        #: Those that a schema has had.
+        self.met: set[tuple[str, ...]] = set()
         self._structs = self.automata.structs  # the one in `arrays`, while it is what it was made of
 
     @property
@@ -68,7 +70,7 @@ class Pool:
     def divide(self, place: int, state: int, use_slices: bool = True) -> None:
         """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs.
 
-        `state` with the bits STRICT, ALONE, OWN and EXITS: that of this kind. `use_slices`: begin with a slice.
+        `state` with the bits STRICT, ALONE and OWN: that of this kind. `use_slices`: begin with a slice.
         """
         automata, parts = self.automata, self.partitions
         kind, state = state & ~STATE_PART, automata.class_of(state & STATE_PART)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from tokdfa.core.stored_file import Arrays, Header
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-POOL_FORMAT = Format("tokdfa pushdown pool", 3, SavedIndexError, "stored pool", "make it again")
+POOL_FORMAT = Format("tokdfa pushdown pool", 4, SavedIndexError, "stored pool", "make it again")
 
 #: The modules on which the content of a pool's file depends, below the package.
 _SOURCES = (
-    *(f"backends/pushdown_trie/{name}.py" for name in ("automaton_table", "divide", "suffix_trie", "partition")),
+    *(f"backends/pushdown_trie/{name}.py" for name in ("automaton_table", "divide", "partition")),
     *(f"backends/pushdown_trie/{name}.py" for name in ("pool", "pool_file", "slices", "state_table")),
     *("program/json_text.py", "program/lower.py"),
     *("regex/state_names.py", "regex/derivative.py", "regex/laws.py", "automata/minimize.py", "vocabulary/trie.py"),
@@ -85,7 +85,7 @@ def _pack_partitions(
 ) -> dict[str, npt.NDArray[Any]]:
     """The arrays of these partitions without gaps, and their keys but for places in rests that are left out."""
     wanted, first = np.unique(numbers), len(parts.trie.nodes)
-    begin, _, end = parts.part_nodes[wanted].T
+    begin, end = parts.part_nodes[wanted].T
     shift = begin - first - _begins(end - begin)[:-1]
     places = keys >> KEY_SHIFT
     owner = np.maximum(np.searchsorted(begin, places - 1, side="right") - 1, 0)
@@ -95,20 +95,12 @@ def _pack_partitions(
     dense = parts.part_dense[wanted]
     ids = np.where(dense[:, None] >= 0, 0, parts.part_ids[wanted])
     id_begins = _begins(ids[:, 1] - ids[:, 0])
-    groups = parts.part_groups[wanted]
-    group_begins = _begins(groups[:, 1] - groups[:, 0])
-    group_sizes = np.diff(parts.exit_begin)
-    exits = [group_sizes[low:past] for low, past in groups.tolist()]
-    tokens = [parts.exit_tokens[parts.exit_begin[low] : parts.exit_begin[past]] for low, past in groups.tolist()]
     return {
         "keys": moved[kept],
         "numbers": np.searchsorted(wanted, numbers[kept]).astype(np.int32),
         "part_dense": np.where(dense >= 0, np.cumsum(dense >= 0) - 1, -1).astype(np.int32),
         "part_ids": np.stack([id_begins[:-1], id_begins[1:]], axis=1),
         "part_nodes": (parts.part_nodes[wanted] - shift[:, None]).astype(np.int32),
-        "part_groups": np.stack([group_begins[:-1], group_begins[1:]], axis=1),
-        "exit_begin": _begins(_joined(exits)),
-        "exit_tokens": _joined(tokens),
         "dense": parts.dense[dense[dense >= 0]],
         "ids": _joined([parts.ids[low:past] for low, past in ids.tolist()]),
         "rests": _joined([parts.nodes[low:past] for low, past in np.stack([begin, end], axis=1).tolist()], np.uint64),
@@ -148,10 +140,9 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
     dtypes = {
         "flags": np.uint8, "partition_class": np.int32, "names": np.uint8,
         "named": np.int32, "keys": np.int64, "numbers": np.int32, "part_dense": np.int32,
-        "part_ids": np.int32, "part_nodes": np.int32, "part_groups": np.int32, "exit_begin": np.int32,
-        "exit_tokens": np.int32, "dense": np.uint32, "ids": np.int32, "rests": np.uint64,
+        "part_ids": np.int32, "part_nodes": np.int32, "dense": np.uint32, "ids": np.int32, "rests": np.uint64,
     }  # fmt: skip
-    tables = ("part_ids", "part_nodes", "part_groups", "dense", "names")
+    tables = ("part_ids", "part_nodes", "dense", "names")
     for name, dtype in dtypes.items():
         if arrays[name].dtype != dtype or arrays[name].ndim != 1 + (name in tables):
             return f"{name} is {arrays[name].dtype} of {arrays[name].ndim} dimensions"
@@ -169,8 +160,8 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
         return "names do not fit"
     if arrays["dense"].shape[1] != vocab.size // 32 + 1 or not _within(arrays["ids"], 0, vocab.size):
         return "masks do not fit the vocabulary"
-    shapes = tuple(arrays[name].shape for name in ("part_ids", "part_nodes", "part_groups"))
-    if shapes != ((count, 2), (count, 3), (count, 2)):
+    shapes = tuple(arrays[name].shape for name in ("part_ids", "part_nodes"))
+    if shapes != ((count, 2), (count, 2)):
         return "partitions do not fit"
     fits = (
         _within(arrays["numbers"], 0, count)
@@ -184,24 +175,7 @@ def _find_pool_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -
     )
     if not fits:
         return "partitions lead out of range"
-    tries = (arrays["part_nodes"] - len(vocab.trie.nodes))[:, [0, 1, 1, 2]].reshape(-1, 2)  # rests and exits in turn
-    return _find_rest_problem(tries, arrays["rests"], vocab) or _find_exit_problem(arrays, vocab)
-
-
-def _find_exit_problem(arrays: dict[str, npt.NDArray[Any]], vocab: Vocabulary) -> str:
-    """What is wrong with the groups of exits: those that nodes name are there, and have tokens of the vocabulary."""
-    begin, groups = arrays["exit_begin"], arrays["part_groups"]
-    if not len(begin) or begin[0] or begin[-1] != len(arrays["exit_tokens"]) or (np.diff(begin) < 0).any():
-        return "groups of exits are no ranges"
-    if not _within(arrays["exit_tokens"], 0, vocab.size) or not _within(groups, 0, len(begin)):
-        return "groups of exits lead out of range"
-    counts = groups[:, 1] - groups[:, 0]
-    sizes = np.diff(arrays["part_nodes"], axis=1)  # of a rest and of its exits
-    known = np.repeat(np.stack([np.full_like(counts, vocab.size), counts], axis=1).ravel(), sizes.ravel())
-    labels = (arrays["rests"] >> np.uint64(TOKEN_SHIFT)).astype(np.int32)
-    if (counts < 0).any() or ((labels >= known) & (labels != vocab.size)).any():
-        return "a node names a group of exits that is not there"
-    return ""
+    return _find_rest_problem(arrays["part_nodes"] - len(vocab.trie.nodes), arrays["rests"], vocab)
 
 
 def _find_rest_problem(extents: npt.NDArray[np.int32], rests: npt.NDArray[np.uint64], vocab: Vocabulary) -> str:

@@ -1,9 +1,12 @@
-"""Tables of a vocabulary that most JSON schemas need, made once, before the first schema is compiled.
+"""Tables of a vocabulary that most JSON schemas need, made once, before the second schema is compiled.
 
 What a mask needs of a vocabulary does not depend on the schema: the automata of strings, numbers and formats, and the
 partitions of the vocabulary by their states. They are made by reading one document under one schema that has all of
 them, and are then there for every schema (`tokdfa.backends.pushdown_trie.shared_pools.save_pool` keeps them for every
 process). On the way every kernel is loaded that a schema may need, 5 to 25 ms each, so that no mask waits for one.
+
+Whoever has one schema only has no use for what others need; so they are made when a second one comes, and not where
+kernels would have to be compiled for them.
 
 Cost: some tenths of a second a vocabulary, 128,000 tokens, and way of spelling.
 """
@@ -19,6 +22,7 @@ import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_STACKS
 from tokdfa.constraint import JsonSchema
+from tokdfa.core import jit
 from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
@@ -70,12 +74,24 @@ def _stamp() -> str:
 
 
 def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
-    """Make what schemas spelled as `constraint` need in a pool, once. The pool's lock must be held."""
+    """Make what schemas spelled as `constraint` need in a pool, once, if it is not the first of them. The pool's lock
+    must be held.
+    """
     spelling = constraint.spelling
     key = (_stamp(), *map(str, spelling.values()))
-    if key not in pool.prepared:
+    if key in pool.prepared:
+        return
+    if key not in pool.met:
+        pool.met.add(key)
+    elif _is_warm():
         pool.prepared.add(key)
         _make_tables(pool, filler, spelling)
+
+
+@cache
+def _is_warm() -> bool:
+    """Whether the kernels were there when it was asked first: to look takes 40 ms."""
+    return jit.is_warm((*jit.steps_of("pushdown_trie"), "JSON numbers"))
 
 
 def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokdfa.automata.containment import INSIDE, Limits, PairSearch, Table
-from tokdfa.backends.pushdown_trie.arrays import EXITS, OWN, STATE_PART, STRICT
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
+from tokdfa.backends.pushdown_trie.arrays import OWN, STATE_PART, STRICT
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS
 from tokdfa.constraint import Regex
 from tokdfa.mask import mask_to_ids
 from tokdfa.program.program import Terminal
@@ -131,16 +131,15 @@ class Slices:
     def reads(self, state: int, start: int, depth: int) -> bool:
         """Whether a state, with its kind, reads all that is read in up to `depth` bytes from `start`.
 
-        If it is STRICT no terminal may be complete on the way, with EXITS none that cannot go on. False, too, if that
-        takes more than MAX_PAIRS pairs of states. Makes rows of lazy automata; raises what that raises.
+        If it is STRICT no terminal may be complete on the way. False, too, if that takes more than MAX_PAIRS pairs of
+        states. Makes rows of lazy automata; raises what that raises.
         """
         automata = self._automata
-        refused = (ACCEPTS if state & STRICT else 0) | (ENDS if state & EXITS else 0)
-        unsure = ACCEPTS if state & EXITS else 0  # whether a terminal can go on is known with its row
+        refused = ACCEPTS if state & STRICT else 0
 
         def tables() -> tuple[Table, Table, Limits]:
             table = Table(automata.transitions, 256, _BYTES)
-            return table, table, Limits(automata.flags, refused, unsure)
+            return table, table, Limits(automata.flags, refused)
 
         found = self._pairs.search(
             state & STATE_PART, start, tables, lambda missing: automata.fill_rows([missing]), depth

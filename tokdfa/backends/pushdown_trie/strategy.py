@@ -14,8 +14,6 @@ Options:
   trie is walked.
 - ``slices``: partitions begin with what plain text a state reads; otherwise each takes a walk of the whole trie, as it
   does for grammars.
-- ``exits``: what may follow a terminal is walked once for all tokens that end the terminal; otherwise once for each of
-  them.
 - ``first_bytes``: when the items of a row are found, note the bytes that any of them reads, and walk only these;
   otherwise a walk comes to every byte, and each is tried on each item.
 - ``memo``: keep the mask of a row once made.
@@ -84,7 +82,6 @@ class PushdownTrie(WithProper):
         Option("partition", bool, True, "take what terminals allow by themselves from partitions of the vocabulary"),
         Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
         Option("slices", bool, True, "make partitions with slices of plain text, but for grammars"),
-        Option("exits", bool, True, "walk what may follow a terminal once, not once for each token that ends it"),
         Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
@@ -97,7 +94,7 @@ class PushdownTrie(WithProper):
     )
 
     def _prepare(self, pool: Pool, constraint: JsonSchema) -> None:
-        """Make the tables that most schemas need of the vocabulary, if this is its first schema."""
+        """Make the tables that most schemas need of the vocabulary, if this is its second schema."""
         from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables
 
         with pool.lock:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def filler_of(settings: dict[str, Any]) -> Filler:
     """What fills masks in the way that the backend's options ask for."""
-    return Filler(settings["partition"], settings["subtrees"], settings["exits"])
+    return Filler(settings["partition"], settings["subtrees"])
 
 
 class TableGeneration:

@@ -34,14 +34,15 @@ SCHEMA = {
 
 
 def warm_up(backend: Backend, kind: str = "") -> None:
-    """Compile a throw-away constraint, of this `kind` if the backend takes it, fill masks and take a token, twice.
+    """Compile a throw-away constraint, of this `kind` if the backend takes it, fill masks and take a token.
 
-    What goes wrong here is ignored on purpose, panics included: the constraint that is asked for will show it, in a
-    place where it is recorded.
+    Twice, as there are engines that make what all schemas need when a second one comes. What goes wrong here is ignored
+    on purpose, panics included: the constraint that is asked for will show it, in a place where it is recorded.
     """
     constraint = throwaway(backend, kind)
     if constraint is not None:
-        attempt(_use, backend, constraint)
+        for _ in range(2):
+            attempt(_use, backend, constraint)
 
 
 def _use(backend: Backend, constraint: Constraint) -> None:
