@@ -40,6 +40,8 @@ ByteMap = list[dict[int, int]]
 #: For each state, token -> state.
 Index = list[dict[int, int]]
 
+#: A quantifier after a quantifier, outside classes and escapes: possessive to us, a repeat of a repeat to interegular.
+_POSSESSIVE = re.compile(r"(?:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\\\[])*?(?:[*+?]|\{\d*,?\d*\})\+", re.DOTALL)
 _CLASS = re.compile(r"(?<!\\)(?:\\\\)*\\[dDwWsS]")
 
 
@@ -91,6 +93,10 @@ def pattern_of(constraint: Constraint) -> str:
         raise UnsupportedConstraint("interegular has neither search nor flags here; write them into the pattern")
     if not constraint.ascii_classes and _CLASS.search(constraint.pattern):
         raise UnsupportedConstraint(r"interegular's \d, \w and \s are ASCII; set ascii_classes=True")
+    if _POSSESSIVE.match(constraint.pattern):
+        raise UnsupportedConstraint("interegular reads a possessive quantifier as a repeat of the repeat")
+    if "(?<=" in constraint.pattern or "(?<!" in constraint.pattern:
+        raise UnsupportedConstraint("interegular has no look-behind")
     return constraint.pattern
 
 
