@@ -155,7 +155,8 @@ def test_shipped_grids_are_wide_enough():
     assert len(settings.tasks) * settings.seconds < 600
     whole = typed_settings(Settings, load_config(EXPERIMENTS / "worth.yaml").settings)
     assert whole.items >= 100
-    assert len(whole.models) * len(whole.tasks) * whole.seconds < 6 * 3600
+    # the n-gram takes about 2 s a prompt, all ways together
+    assert len(whole.tasks) * (whole.seconds + 300) < 6 * 3600
 
 
 def test_a_run_is_resumed_behind_what_is_finished(settings, tmp_path):
