@@ -2,7 +2,7 @@
 
 The report's Markdown goes to ``NAME.md`` with the command that makes it below its title, its plots and tables to
 ``figures/NAME``. What was there of an earlier run goes. ``--with NAME=VALUE`` says what was set
-on the command line.
+on the command line. No page names a folder of the machine.
 """
 
 from __future__ import annotations
@@ -13,6 +13,13 @@ import shutil
 from pathlib import Path
 
 REPORTS = Path(__file__).parent.parent / "papers" / "reports"
+
+
+def without_places(text: str, name: str) -> str:
+    """A page that names no folder of the machine on which it was made."""
+    text = re.sub(r"^tokdfa run /.*$", f"tokdfa run experiments/{name}.yaml", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<= )/\S*/(?=experiments/inputs)", "", text)
+    return re.sub(r"^(\s*(?:data|suite): )/\S+$", r"\1DIR", text, flags=re.MULTILINE)
 
 
 def publish(run: Path, extra: list[str]) -> Path:
@@ -33,7 +40,7 @@ def publish(run: Path, extra: list[str]) -> Path:
         f"*Made by `tokdfa run experiments/{name}.yaml`{f', with `{settings}`' if extra else ''}, which makes it "
         "again; times are those of the machine named at the end, so read ratios.*"
     )
-    title, _, rest = text.partition("\n")
+    title, _, rest = without_places(text, name).partition("\n")
     page.write_text(f"{title}\n\n{made}\n{rest}", encoding="utf-8")
     return page
 
