@@ -23,6 +23,7 @@ import lark
 import pytest
 import yaml
 
+from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.errors import TokenRefused
@@ -228,3 +229,33 @@ def test_longest_match_takes_what_another_takes_that_keeps_words_whole(differenc
     assert takes(difference.grammar, "earley_trie", difference.text) == (
         difference.taken_by != "dynamic" or difference.why == _LEADING
     )
+
+
+@pytest.mark.parametrize(("language", "letters"), [("table", 'ab1",\r\n é'), ("JSON", '[]{},:"\\na10.-tre')])
+def test_lexemes_and_characters_spell_the_same_languages(language: str, letters: str) -> None:
+    """Of experiments/scannerless.yaml, which compares them; each text, and each with one character changed."""
+    experiment = yaml.safe_load((FOLDER.parents[1] / "scannerless.yaml").read_text())
+    entries = {entry["label"]: entry for entry in experiment["constraints"]}
+    backend = create_backend("earley_trie", load_tokenizer("bytes").vocabulary)
+    compiled = [
+        backend.compile(Grammar(entries[f"{language}, {form}"]["grammar"])) for form in ("lexemes", "characters")
+    ]
+    outcomes = set()
+    for text in entries[f"{language}, lexemes"]["texts"]:
+        changed = [text[:k] + letters[k % len(letters)] + text[k + 1 :] for k in range(len(text))]
+        for written in (text, *changed):
+            answers = {_is_taken(each, written) for each in compiled}
+            assert len(answers) == 1, written
+            outcomes |= answers
+    assert outcomes == {True, False}
+
+
+def _is_taken(compiled: CompiledConstraint, text: str) -> bool:
+    """Whether a text may be read byte by byte, and end."""
+    matcher = compiled.start()
+    try:
+        for byte in text.encode():
+            matcher.advance(byte)
+    except TokenRefused:
+        return False
+    return matcher.can_end()
