@@ -140,7 +140,8 @@ def test_options_survive() -> None:
     compiled = tokdfa.compile(GRAMMAR, OWN, "pushdown_trie", lexer="any", mask_mb=3)
     loaded = pickle.loads(pickle.dumps(compiled))
     assert loaded.settings == compiled.settings  # type: ignore[attr-defined]
-    lenient = JsonSchema({"type": "array", "items": {"type": "object"}, "uniqueItems": True}, lenient=True)
+    closed = {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False}
+    lenient = JsonSchema({"type": "array", "items": closed, "uniqueItems": True}, lenient=True)
     compiled = tokdfa.compile(lenient, OWN, "pushdown_trie")
     assert compiled.dropped  # type: ignore[attr-defined]
     assert pickle.loads(pickle.dumps(compiled)).dropped == compiled.dropped  # type: ignore[attr-defined]

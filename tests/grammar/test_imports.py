@@ -131,5 +131,5 @@ def test_runs_of_chunks(way, texts):
 
 def test_json_nested_too_deep_is_refused():
     with pytest.raises(GrammarSyntaxError, match="recursion") as caught:
-        read_grammar(Grammar('start: "a"\n  %json ' + "[" * 100_000))
-    assert (caught.value.line, caught.value.column) == (2, 9)
+        read_grammar(Grammar('start: "a"\n  | %json ' + "[" * 100_000))
+    assert (caught.value.line, caught.value.column) == (2, 11)

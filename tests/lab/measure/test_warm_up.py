@@ -13,10 +13,8 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 def test_a_warm_up_compiles_fills_and_advances():
     journal.clear()
     warm_up(Fake(byte_vocabulary(), tag=4))
-    assert [what.split()[0] for tag, what in journal if tag == "4"] == [
-        "compile",
-        *(["mask", "advance", "mask"] * 2),
-    ]
+    once = ["compile", *(["mask", "advance", "mask"] * 2)]
+    assert [what.split()[0] for tag, what in journal if tag == "4"] == once * 2
 
 
 @pytest.mark.parametrize("how", sorted({*TRICKS} & {"panic", "raise", "limit", "unsupported", "no_memory", "missing"}))

@@ -101,7 +101,7 @@ def test_threads_of_backends_are_an_option(tmp_path):
 
 @pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends"}))
 def test_threads_of_special_kinds_are_a_setting(kind):
-    with_models = {"skew", "cost_vs_skew", "generation", "intoxication", "improper_mass"}
+    with_models = {"skew", "cost_vs_skew", "generation", "intoxication", "improper_mass", "worth"}
 
     def threads(settings):
         item = Item("i", "e", kind, None, None, None, None, 0, settings)
