@@ -121,7 +121,9 @@ class TransformersModel(LanguageModel):
         self.context_limit = getattr(config, "max_position_embeddings", None)
         self._batch_bytes, self._states_bytes = batch_mb << 20, states_mb << 20
         self._token_bytes = ACTIVATIONS * int(getattr(config, "hidden_size", 4096)) * 4
-        self._takes_positions = "position_ids" in inspect.signature(network.base_model.forward).parameters
+        taken = inspect.signature(network.base_model.forward).parameters
+        self._takes_positions = "position_ids" in taken
+        self._cache_name = "cache" if "cache" in taken else "past_key_values"  # as transformers called it before 5.24
         self._keeps_states = self._takes_positions and self._has_full_attention()
         self._head = self._plain_head()
         self._kept: list[_States] = []
@@ -250,7 +252,7 @@ class TransformersModel(LanguageModel):
         if self._keeps_states:
             cache, old_places = self._take_states(states, runs)
             places = torch.cat([old_places, places], dim=1)
-            arguments["past_key_values"] = cache
+            arguments[self._cache_name] = cache
         arguments["attention_mask"] = (places >= 0).long()
         if self._head is None:
             outputs = self.network(**arguments).logits
@@ -310,8 +312,8 @@ class TransformersModel(LanguageModel):
             return False
         cache: Any = cache_utils.DynamicCache()
         with self._torch.inference_mode():
-            left = self.network.base_model(**self._two_tokens(), past_key_values=cache, use_cache=True)
-        returned: Any = getattr(left, "past_key_values", None)
+            left = self.network.base_model(**self._two_tokens(), **{self._cache_name: cache}, use_cache=True)
+        returned: Any = getattr(left, self._cache_name, None)
         filled = returned is cache and len(cache.layers) > 0
         return filled and all(
             type(layer) is cache_utils.DynamicLayer and layer.keys is not None and layer.keys.shape[2] == 2
