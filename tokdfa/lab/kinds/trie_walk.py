@@ -67,7 +67,9 @@ GRAMMAR_OPTIONS = {"mask": "walk", "memo": False, "memo_steps": False, "shared_e
 
 
 class Settings(Strict):
-    """`repeats`: masks of each engine; `ladder`: of each form in plain Python; `peers`: whose walk is timed, too."""
+    """`repeats`: masks of each engine, of a grammar so many in all, each three times at least; `ladder`: of each form in
+    plain Python; `peers`: whose walk is timed, too.
+    """
 
     repeats: Annotated[int, Field(ge=1)] = 100
     ladder: Annotated[int, Field(ge=0)] = 0
@@ -177,11 +179,12 @@ def _measure_grammar(
                 places[engine].append(matcher.fork())
                 matcher.advance(token)
     count, nodes = len(places[GRAMMAR]), 0
-    times = {engine: np.zeros((typed.repeats, count)) for engine in engines}
+    turns = max(3, typed.repeats // count)  # a grammar has hundreds of masks, a pattern one
+    times = {engine: np.zeros((turns, count)) for engine in engines}
     allowed = {engine: np.zeros((count, vocab.size), dtype=np.bool_) for engine in engines}
     cycles = [cycle_ns()]
     with collector_off():
-        for turn in range(-1, typed.repeats):  # the first turn warms up
+        for turn in range(-1, turns):  # the first turn warms up
             for place in range(count):
                 for engine in engines:
                     matcher = places[engine][place].fork()
