@@ -67,8 +67,8 @@ GRAMMAR_OPTIONS = {"mask": "walk", "memo": False, "memo_steps": False, "shared_e
 
 
 class Settings(Strict):
-    """`repeats`: masks of each engine, of a grammar so many in all, each three times at least; `ladder`: of each form in
-    plain Python; `peers`: whose walk is timed, too.
+    """`repeats`: masks of each engine, of a grammar so many in all, each three times at least; `ladder`: of each form
+    in plain Python; `peers`: whose walk is timed, too.
     """
 
     repeats: Annotated[int, Field(ge=1)] = 100
