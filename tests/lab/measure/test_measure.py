@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
+
 import pytest
 
 from tests.lab.measure.fakes import byte_vocabulary, contenders, ignore
@@ -9,6 +12,7 @@ from tokdfa.lab.measure.measure import (
     measure_compiles,
     replay,
     replay_seen,
+    rotated,
 )
 from tokdfa.lab.measure.workloads import Walk
 
@@ -45,6 +49,17 @@ def test_compiles_are_interleaved_and_everyone_goes_first_in_turn():
         assert {one.allowed for one in samples if one.measure == "first_mask"} == {1}
         assert contender.outcome.sizes == {"states": 2, "bytes": 5, "alternatives": 2}
         assert [list(phases) for phases in contender.outcome.phases] == [["read"]] * 3
+
+
+def test_everyone_is_first_in_each_round_and_follows_everyone():
+    turns = [rotated("abcd", turn) for turn in range(400)]
+    assert all(sorted(turn) == list("abcd") for turn in turns)
+    assert all({turn[0] for turn in turns[k : k + 4]} == set("abcd") for k in range(0, 400, 4))
+    pairs = Counter(pair for turn in turns for pair in pairwise(turn))
+    assert len(pairs) == 12
+    assert max(pairs.values()) < 2 * min(pairs.values())
+    assert turns == [rotated("abcd", turn) for turn in range(400)]
+    assert rotated([], 5) == []
 
 
 def test_all_fill_then_all_advance_in_an_order_that_rotates():

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tokdfa import mask as masks
@@ -128,9 +129,16 @@ def make_contenders(
 
 
 def rotated(order: Sequence[T], turn: int) -> list[T]:
-    """`order`, beginning with another one at each turn."""
-    first = turn % len(order) if order else 0
-    return [*order[first:], *order[:first]]
+    """`order`, beginning with another one at each turn, and mixed anew, alike in each run, when all have been first.
+
+    So nobody always follows the same one: whoever comes after a contender that reads the same tables finds them in the
+    processor's caches, which made variants of one engine up to 1.3 times as fast as the first of them.
+    """
+    if not order:
+        return []
+    round_number, first = divmod(turn, len(order))
+    mixed = Random(round_number).sample(order, len(order)) if round_number else order
+    return [*mixed[first:], *mixed[:first]]
 
 
 def check_support(contenders: Iterable[Contender], constraint: Constraint) -> None:
