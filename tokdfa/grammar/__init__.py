@@ -7,7 +7,7 @@ denotes all texts that can be cut into lexemes in an order that the rules allow.
 - `cfg`: the grammar as data, and its words; `builder`: making one; `lexemes`: which expressions may be lexemes.
 - `repetition`: ``* + ? {m,n}`` as few flat rules; `analysis`: what symbols can derive; `simplify`: fewer symbols for
   the same texts.
-- `lark_tree`, `lark_syntax`: the notation, and text -> tree, read with the Lark package; `common_terminals`: what
+- `lark_tree`, `lark_words`, `lark_syntax`: the notation, and text -> tree; `common_terminals`: what
   ``%import common`` brings; `lark_terminals`: terminals -> expressions; `lark_reader`: all of it, text -> `Cfg`.
 - `parts`: the same text from Python, with tags in free text; `tool_formats`: how models write calls of tools.
 - `gbnf`: llama.cpp's notation -> the same text.
