@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokdfa.backends.proper_merge.vegas_library import read_parts
 from tokdfa.core.stored_file import Format, load_arrays, pack_arrays
 from tokdfa.errors import StoreError, TokenizerError
 from tokdfa.proper.pretokenizer_dfa import MarkedDfa
@@ -94,7 +93,6 @@ def test_every_reader_refuses_such_files(content: bytes, tmp_path: Path) -> None
         FORMAT.read(path, both)
     with pytest.raises(TokenizerError, match=r"file\.npz is no saved automaton, or damaged"):
         MarkedDfa.load(path)
-    assert read_parts(path, "0" * 32) is None
 
 
 def test_files_of_other_formats_and_strange_content_are_refused(tmp_path: Path) -> None:

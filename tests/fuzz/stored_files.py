@@ -26,7 +26,6 @@ from tests.vocabulary.tokenizer_files import byte_fallback
 from tokdfa.backends.earley_trie import effects
 from tokdfa.backends.earley_trie.shared_effects import SharedEffects, shared_effects
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
-from tokdfa.backends.proper_merge.vegas_library import read_parts, write_parts
 from tokdfa.backends.pushdown_trie.pool_file import read_pool, write_pool
 from tokdfa.backends.pushdown_trie.shared_pools import pool_of
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
@@ -36,7 +35,6 @@ from tokdfa.errors import StoreError, TokenRefused
 from tokdfa.lab.run import store
 from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 from tokdfa.proper.rules_cache import read_or_build
-from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -194,8 +192,6 @@ class StoredEntry:
         self._keep("pool", lambda path: write_pool(path, pool_of(vocab), vocab))
         compiled = tokdfa.compile(REGEX, vocab, backend="tokens_dfa")
         self._keep("table", compiled.save)  # type: ignore[attr-defined]
-        rows = {"ab" * 32: TokenRows([{1: 1, 2: 0}, {}], [False, True], 0), "cd" * 32: TokenRows([{3: 0}], [True], 0)}
-        self._keep("parts", lambda path: write_parts(path, FINGERPRINT, rows))
         table = np.array([[0, 1], [1, -1]], dtype=np.int32)
         marked = MarkedDfa(
             table,
@@ -257,9 +253,6 @@ class StoredEntry:
 
     def _use_table(self, path: Path) -> None:
         walk(CompiledTokensDfa.load(path, vocabulary("words")))
-
-    def _use_parts(self, path: Path) -> str:
-        return "set aside" if read_parts(path, FINGERPRINT) is None else "used"
 
     def _use_marked(self, path: Path) -> None:
         found = MarkedDfa.load(path)

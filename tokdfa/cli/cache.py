@@ -23,7 +23,6 @@ KINDS = {
     "pretokenizers": "pre-tokenizers as automata",
     "effects": "tables of earley_trie",
     "pools": "automata of pushdown_trie",
-    "vegas": "merged parts of direct_merge",
 }
 
 

@@ -48,7 +48,6 @@ WARMUP_STEPS: dict[str, str] = {
     "automata algebra": "tokdfa.automata.algebra:_warm_up",
     "merge rules": "tokdfa.proper.rules_cache:_warm_up",
     "token index": "tokdfa.backends.token_index:_warm_up",
-    "parts of constraints": "tokdfa.backends.proper_merge.vegas:_warm_up",
     "tokens DFA": "tokdfa.backends.tokens_dfa.strategy:_warm_up",
     "proper tokens": "tokdfa.backends.proper_merge.cartesian_merge:_warm_up",
     "grammars": "tokdfa.backends.earley_trie.strategy:_warm_up",

@@ -1,151 +1,130 @@
-"""Where tokens cannot run across: against a search through all paths, and against what the reference encodes."""
+"""Vegas configurations of CartesianMerge: cuts against plain reading, masks with parts against masks without."""
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.backends.proper_merge.test_merging import merge_lists, pieces
 from tests.backends.proper_merge.token_languages import TEXTS, regexes
-from tests.proper.small_tokenizers import merge_list, ranked_pieces, real
-from tokdfa.automata.algebra import minimize
-from tokdfa.backends.proper_merge.letter_automaton import letter_automaton
-from tokdfa.backends.proper_merge.marked_product import marked_product
-from tokdfa.backends.proper_merge.vegas import divide, find_cuts, spelling_trie
+from tests.backends.proper_oracle import merge_pairs
+from tests.packages import needs_smollm2
+from tests.proper.small_tokenizers import merge_list, real
+from tokdfa import mask as masks
+from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CompiledCartesianMerge
+from tokdfa.backends.proper_merge.direct_merge import DirectMerge
+from tokdfa.backends.proper_merge.marked_product import INSIDE
+from tokdfa.backends.proper_merge.proper_table import ProperTable
+from tokdfa.backends.proper_merge.vegas import PartTables, VegasTable
 from tokdfa.constraint import Regex
-from tokdfa.proper.piece_borders import load_marked_dfa
-from tokdfa.proper.rules_cache import build_canonicity
-from tokdfa.proper.verify import encode_piece
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.errors import LimitExceeded
+from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    import pytest
+    from tokdfa.backends.base import Matcher
+    from tokdfa.vocabulary.tokenizers import Tokenizer
 
-    from tokdfa.backends.proper_merge.vegas import Division
-    from tokdfa.proper.canonical import Canonicity
-    from tokdfa.token_automata.token_rows import TokenRows
-
-
-def letters_of(canonicity: Canonicity, pattern: str, tokenizer: str | None = None) -> TokenRows:
-    marked = None if tokenizer is None else load_marked_dfa(load_tokenizer(tokenizer))
-    return letter_automaton(marked_product(minimize(compile_dfa(Regex(pattern))), marked), canonicity)
-
-
-def divided(canonicity: Canonicity, pattern: str, tokenizer: str | None = None) -> Division:
-    return divide(letters_of(canonicity, pattern, tokenizer), spelling_trie(canonicity))
+STRING = r'"([^"\\\x00-\x1f]|\\["\\n])*"'
+PATTERNS = {
+    "lines": r"name: [^\n]+\nage: [^\n]+\n",
+    "bounded": "x: [a-z]{1,6}\ny: [a-z]{1,6}\n",
+    "object": rf'\{{"name": {STRING}, "tags": \[({STRING}(, {STRING})*)?\], "n": -?[0-9]{{1,3}}\}}',
+    "loop": "(- (a+|b)\n)+",
+}
 
 
-def crossed_by_search(letters: TokenRows, canonicity: Canonicity) -> set[int]:
-    """By following every token that the reference can make, from every state."""
-    crossed = set()
-    for token in range(canonicity.size):
-        spelled = canonicity.vocabulary.token_bytes(token)
-        if len(spelled) < 2 or canonicity.source.encode_piece(spelled) != [token]:
-            continue
-        for start in range(letters.state_count):
-            path = [start]
-            for byte in spelled:
-                target = letters.rows[path[-1]].get(canonicity.letter_tokens[bytes([byte])])
-                if target is None:
-                    break
-                path.append(target)
-            else:
-                crossed.update(path[1:-1])
-    return crossed
+def compile_both(tokenizer: Tokenizer, pattern: str, **options: str) -> list[CompiledCartesianMerge]:
+    """With parts, and without."""
+    ways = ({"vegas": "parts"} | options, {"vegas": "off"})
+    made = [CartesianMerge(tokenizer.vocabulary, **way).compile(Regex(pattern)) for way in ways]
+    assert all(isinstance(one, CompiledCartesianMerge) for one in made)
+    return made  # type: ignore[return-value]
 
 
-def stretches(division: Division, canonicity: Canonicity, text: bytes) -> list[bytes]:
-    """`text` (letters are bytes, no markers) cut wherever its path comes past a cut."""
-    state, found = division.letters.start, [b""]
+def mask_of(matcher: Matcher) -> list[int]:
+    mask = masks.allocate_mask(matcher.vocab.size)
+    matcher.fill_mask(mask)
+    return masks.mask_to_ids(mask).tolist()
+
+
+def compare_walks(
+    made: Sequence[CompiledCartesianMerge], tokenizer: Tokenizer, walks: int, steps: int, context: Sequence[int] = ()
+) -> int:
+    """Both masks at every step of random walks; returns how many were compared."""
+    rng, ends, compared = random.Random(made[0].constraint.name), set(tokenizer.vocabulary.end_tokens), 0
+    for _ in range(walks):
+        matchers = [one.start(context) for one in made]
+        for _ in range(steps):
+            first, second = map(mask_of, matchers)
+            assert first == second
+            compared += 1
+            going_on = [token for token in first if token not in ends]
+            if not going_on:
+                break
+            token = rng.choice(going_on)
+            for matcher in matchers:
+                matcher.advance(token)
+    return compared
+
+
+def stretches(table: VegasTable, text: bytes) -> list[bytes]:
+    """`text` cut wherever its path comes past a cut."""
+    automaton = table.automaton
+    rows = automaton.table.reshape(-1, automaton.classes)
+    state, found = automaton.starts[0], [b""]
     for byte in text:
-        if division.is_cut[state] and found[-1]:
+        if table.is_cut[state] and found[-1]:
             found.append(b"")
         found[-1] += bytes([byte])
-        state = division.letters.rows[state][canonicity.letter_tokens[bytes([byte])]]
+        state = int(rows[state, automaton.byte_class[byte]]) // automaton.classes
     return found
 
 
-def check(canonicity: Canonicity, pattern: str) -> None:
-    division = divided(canonicity, pattern)
-    crossed = crossed_by_search(division.letters, canonicity)
-    assert set(np.flatnonzero(~division.is_cut).tolist()) == crossed
-    dfa = compile_dfa(Regex(pattern))
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(pairs=merge_pairs("abc"), pattern=regexes())
+@example(pairs=[("a", "b")], pattern="(ab|ca)*")
+@example(pairs=[("b", "c"), ("a", "b")], pattern="a(bc)*")  # ab is a token that never stands there
+def test_what_stands_between_cuts_is_encoded_by_itself(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], pattern: str
+) -> None:
+    tokenizer = load_tokenizer(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "abc", pairs))
+    (compiled, _) = compile_both(tokenizer, pattern)
+    table = compiled.table
+    assert isinstance(table, VegasTable)
+    assert set(np.flatnonzero(~table.is_cut).tolist()) == crossed_by_reading(table)
     for text in map(str.encode, TEXTS):
-        if dfa.accepts(text):
-            found = stretches(division, canonicity, text)
-            # A stretch that is not all of a piece is never looked up as a whole piece: it merges.
-            encode = merged if len(found) > 1 else encoded
-            assert [token for part in found for token in encode(canonicity, part)] == encoded(canonicity, text)
+        if compiled.dfa.accepts(text):
+            encode = table.canonicity.source.encode_piece
+            assert [t for part in stretches(table, text) if part for t in encode(part)] == (
+                encode(text) if text else []
+            )
 
 
-def encoded(canonicity: Canonicity, text: bytes) -> list[int]:
-    """What the reference makes of `text`."""
-    return canonicity.source.encode_piece(text) if text else []
-
-
-def merged(canonicity: Canonicity, text: bytes) -> list[int]:
-    """What merging alone makes of `text`."""
-    return encode_piece(canonicity, text)
-
-
-@settings(max_examples=60)
-@given(merges=merge_lists(), pattern=regexes())
-@example(merges=[("a", "b")], pattern="(ab|ca)*")
-@example(merges=[("b", "c"), ("a", "b")], pattern="a(bc)*")  # ab is a token that never stands there
-def test_merge_lists(tmp_path_factory: pytest.TempPathFactory, merges: list[tuple[str, str]], pattern: str) -> None:
-    path = tmp_path_factory.mktemp("merges") / "tokenizer.json"
-    check(build_canonicity(load_tokenizer(merge_list(path, "abc", merges))), pattern)
-
-
-@settings(max_examples=40)
-@given(texts=pieces(), pattern=regexes())
-@example(texts=["ba", "ab", "abab"], pattern="(ab)*c?")  # abab is a token as a whole piece only
-@example(texts=["aaa"], pattern="b(a)+")  # aaa is one, but not where it follows a cut inside a piece
-def test_pieces(tmp_path_factory: pytest.TempPathFactory, texts: list[str], pattern: str) -> None:
-    path = tmp_path_factory.mktemp("pieces") / "ranks"
-    check(build_canonicity(load_tokenizer(ranked_pieces(path, texts))), pattern)
-
-
-@settings(max_examples=60)
-@given(merges=merge_lists(), parts=st.lists(regexes(), min_size=2, max_size=3), spans=st.booleans())
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(pairs=merge_pairs("abc"), parts=st.lists(regexes(), min_size=2, max_size=3), spans=st.booleans())
 def test_delimiters(
-    tmp_path_factory: pytest.TempPathFactory, merges: list[tuple[str, str]], parts: list[str], spans: bool
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], parts: list[str], spans: bool
 ) -> None:
     """Between ``zx`` and ``yz``, which merge with nothing, is a Vegas configuration; until some token spans them."""
-    path = tmp_path_factory.mktemp("merges") / "tokenizer.json"
-    merges = [*merges, *([("z", "x"), ("y", "z")] if spans else [])]
-    canonicity = build_canonicity(load_tokenizer(merge_list(path, "abcxyz", merges)))
-    letters = letters_of(canonicity, "".join(f"zx({part})yz" for part in parts))
-    cuts = find_cuts(letters, spelling_trie(canonicity))
-    x, y, z = (canonicity.letter_tokens[letter] for letter in (b"x", b"y", b"z"))
-    assert all(cuts[state] == (not spans) for state, row in enumerate(letters.rows) if x in row)
-    assert all(cuts[row[y]] == (not spans) for row in letters.rows if y in row)
-    assert all(cuts[row[z]] for row in letters.rows if z in row and x not in letters.rows[row[z]])
-
-
-class TestParts:
-    def test_equal_parts_are_found(self, tmp_path: Path) -> None:
-        """In loops, alternatives and options alike; each under one key, wherever it stands."""
-        canonicity = build_canonicity(
-            load_tokenizer(merge_list(tmp_path / "t.json", "abcxy", [("a", "b"), ("a", "a")]))
-        )
-        division = divided(canonicity, "x(aa|ab)y(cx(aa|ab)yb)*(c|bx(aa|ab)yy)?")
-        assert (len(division.places), len(division.parts)) == (3, 1)
-        alone = divided(canonicity, "x(aa|ab)y")
-        assert [part.key for part in alone.parts] == [part.key for part in division.parts]
-        other = divided(canonicity, "x(aa|ab|ac)y")
-        assert [part.key for part in other.parts] != [part.key for part in division.parts]
-
-    def test_no_text_no_parts(self) -> None:
-        canonicity = real("mistral-v1")
-        division = divided(canonicity, "")
-        assert (division.parts, division.places, division.letters.state_count) == ([], [], 1)
+    pairs = [*pairs, *([("z", "x"), ("y", "z")] if spans else [])]
+    tokenizer = load_tokenizer(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "abcxyz", pairs))
+    (compiled, _) = compile_both(tokenizer, "".join(f"zx({part})yz" for part in parts))
+    table = compiled.table
+    assert isinstance(table, VegasTable)
+    rows = table.automaton.table.reshape(-1, table.automaton.classes)
+    after_z, after_y = (
+        {int(target) // table.automaton.classes for target in rows[:, table.automaton.byte_class[byte]] if target >= 0}
+        for byte in b"zy"
+    )
+    before_x = {state for state in after_z if rows[state, table.automaton.byte_class[ord("x")]] >= 0}
+    assert all(table.is_cut[state] == (not spans) for state in before_x | after_y)
 
 
 class TestTheExampleOf002:
@@ -158,17 +137,15 @@ class TestTheExampleOf002:
         assert [text for text in spelled if b"\n" in text] == [b"\n"]
         assert [text for text in spelled if b":/" in text]  # without the blank it would not be one
 
-    def test_detected(self) -> None:
-        canonicity = real("mistral-v1")
-        for value in ("[a-z ]+", "[^\n]*", "(true|false)"):
-            division = divided(canonicity, f"(name: {value}\n)+")
-            (colon,) = canonicity.source.encode_piece(b":")
-            (state,) = {row[colon] for row in division.letters.rows if len(row) == 1 and colon in row}
-            assert division.is_cut[state]
-            assert division.is_cut[division.letters.start]  # that is also after the line break
-        without = divided(canonicity, "name:[^\n]*\n")
-        (state,) = {row[colon] for row in without.letters.rows if len(row) == 1 and colon in row}
-        assert not without.is_cut[state]
+    @pytest.mark.parametrize("value", [" [a-z ]+", " [^\n]*", " (true|false)", "[^\n]*"])
+    def test_detected(self, value: str) -> None:
+        (compiled, _) = compile_both(load_tokenizer("mistral-v1"), f"(name:{value}\n)+")
+        table = compiled.table
+        assert isinstance(table, VegasTable)
+        rows, state = table.automaton.table.reshape(-1, table.automaton.classes), table.automaton.starts[0]
+        for byte in b"name:":
+            state = int(rows[state, table.automaton.byte_class[byte]]) // table.automaton.classes
+        assert table.is_cut[state] == value.startswith(" ")
 
     @given(
         before=st.text("abcdefghij _:-", max_size=8),
@@ -181,11 +158,153 @@ class TestTheExampleOf002:
         assert encode_piece(b"".join(texts)) == [token for text in texts for token in encode_piece(text)]
 
 
-def test_borders_of_pieces_are_cuts() -> None:
-    """After `` "`` Llama 3 begins a new piece if a letter follows, and none if a bracket does."""
-    canonicity = real("llama3")
-    quote = canonicity.letter_tokens[b'"']
-    for pattern, certain in ((r'x: "[a-z]{2}', True), (r'x: "\]', False)):
-        division = divided(canonicity, pattern, "llama3")
-        (state,) = {row[quote] for row in division.letters.rows if quote in row}
-        assert division.is_cut[state] == certain
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(pairs=merge_pairs("abc"), pattern=regexes())
+def test_masks_of_random_tokenizers(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], pattern: str
+) -> None:
+    tokenizer = load_tokenizer(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "abc", pairs))
+    made = compile_both(tokenizer, pattern)
+    assert compare_walks(made, tokenizer, 6, 12) > 6
+
+
+@pytest.mark.parametrize("name", ["mistral-v1", pytest.param("smollm2", marks=needs_smollm2)])
+@pytest.mark.parametrize("label", PATTERNS)
+def test_masks_of_real_tokenizers(name: str, label: str) -> None:
+    tokenizer = load_tokenizer(name)
+    made = compile_both(tokenizer, PATTERNS[label])
+    assert isinstance(made[0].table, VegasTable)
+    assert compare_walks(made, tokenizer, 4, 25) > 20
+
+
+def test_masks_after_a_context() -> None:
+    """The state in which the text goes on is never a cut: a token of the context stands before it."""
+    tokenizer = load_tokenizer("mistral-v1")
+    for pattern in ("[0-9]+(, [0-9]+)*", "rue|3|t[a-z]*\n"):
+        made = compile_both(tokenizer, pattern)
+        for context in ("boolean: t", "x = 12", "The answer is"):
+            assert compare_walks(made, tokenizer, 2, 6, tokenizer.encode(context)) > 2
+
+
+def crossed_by_reading(table: VegasTable) -> set[int]:
+    """The states that some token comes past strictly inside, by reading every token from every state."""
+    automaton, vocabulary = table.automaton, table.canonicity.vocabulary
+    rows = automaton.table.reshape(-1, automaton.classes)
+    found = set(automaton.starts)
+    for token in table.canonicity.text_trie.order.tolist():
+        for state in range(automaton.state_count):
+            path = [state]
+            for byte in vocabulary.token_bytes(token):
+                target = int(rows[path[-1], automaton.byte_class[byte]])
+                if target < 0:
+                    break
+                path.append(target // automaton.classes)
+            else:
+                found |= set(path[1:-1])
+    return found
+
+
+@pytest.mark.parametrize("pattern", ["(a|b|\u00e9)+", "(ab)*a?", "a(a|b){2,}b", "b(ab*)+"])
+def test_cuts_against_plain_reading(pattern: str) -> None:
+    (compiled, _) = compile_both(toy_with_byte_fallback(), pattern)
+    table = compiled.table
+    assert isinstance(table, VegasTable)
+    assert set(np.flatnonzero(~table.is_cut).tolist()) == crossed_by_reading(table)
+
+
+def test_rows_are_those_of_a_table_without_parts() -> None:
+    """Tokens, targets and liveness of every state, those inside characters included."""
+    (compiled, plain) = compile_both(
+        load_tokenizer("mistral-v1"), PATTERNS["bounded"].replace("a-z", "a-c\U00013000-\U00013010")
+    )
+    table, whole = compiled.table, plain.table
+    assert isinstance(table, VegasTable)
+    assert not isinstance(whole, VegasTable)
+    inside = 0
+    for key in range(table.automaton.state_count):
+        for ours, theirs in zip(table.row(key), whole.row(key), strict=True):
+            assert ours.tolist() == theirs.tolist()
+        inside += bool(table.automaton.can_stop[key] & INSIDE)
+    assert inside > 10
+
+
+def test_the_example_of_the_source() -> None:
+    """With Mistral's tokenizer a value of YAML is settled once for all its places, and only when a text gets there."""
+    tokenizer = load_tokenizer("mistral-v1")
+    with pytest.raises(LimitExceeded):
+        DirectMerge(tokenizer.vocabulary, max_transitions=300_000).compile(Regex(PATTERNS["lines"]))
+    made, plain = compile_both(tokenizer, PATTERNS["lines"])
+    table = made.table
+    assert isinstance(table, VegasTable)
+    assert table.transitions < 100 < 100_000 < plain.table.transitions
+    matcher = made.start()
+    settled = []
+    for token in tokenizer.encode("name: Ann\nage: old\n"):
+        matcher.fill_mask(masks.allocate_mask(tokenizer.vocabulary.size))
+        settled.append(table.transitions)
+        matcher.advance(token)
+    assert settled[-1] > 50_000  # the value, once
+    assert settled[-1] - settled[4] < 1_000
+    assert table.parts_known >= 1
+    assert matcher.counters["settled_transitions"] == settled[-1] - made.sizes["transitions"]
+
+
+def test_a_library_serves_the_next_constraint() -> None:
+    """What is known is the part, wherever it stands; without the library nothing is."""
+    tokenizer, tables = load_tokenizer("mistral-v1"), PartTables()
+    reused = []
+    for kept in (tables, tables, PartTables()):
+        for key in ("name", "title"):
+            compiled, _ = compile_both(tokenizer, rf'\{{"{key}": {STRING}, "x": 1\}}')
+            old = compiled.table
+            assert isinstance(old, VegasTable)
+            table = VegasTable(old.automaton, old.canonicity, kept)
+            matcher = compiled.start()
+            for token in tokenizer.encode(f'{{"{key}": "A b'):
+                matcher.advance(token)
+            before = sum(part.table.transitions for part in kept._tables.values())
+            for state in matcher.state[1]:
+                table.add_live_tokens(state, masks.allocate_mask(tokenizer.vocabulary.size))
+            reused.append(sum(part.table.transitions for part in kept._tables.values()) == before)
+    assert reused == [False, True, True, True, False, True]
+
+
+def test_library_option_shares_between_compiles() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    pattern = r"speed: [^\n]+\n"
+    counted = []
+    for _ in range(2):
+        compiled = CartesianMerge(tokenizer.vocabulary, vegas="library").compile(Regex(pattern))
+        matcher = compiled.start()
+        for token in tokenizer.encode("speed: fast"):
+            matcher.fill_mask(masks.allocate_mask(tokenizer.vocabulary.size))
+            matcher.advance(token)
+        counted.append(compiled.table.parts_known)  # type: ignore[attr-defined]
+    assert counted[1] > counted[0]
+
+
+def test_a_library_drops_the_oldest() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    (compiled, _) = compile_both(tokenizer, PATTERNS["object"])
+    table = compiled.table
+    small = VegasTable(table.automaton, table.canonicity, PartTables(max_bytes=0))
+    for key in np.flatnonzero(small.is_cut & (small.automaton.can_stop & INSIDE == 0)).tolist():
+        small.add_live_tokens(key, masks.allocate_mask(tokenizer.vocabulary.size))
+    assert len(small.tables) == 1 < small.parts_found
+
+
+def test_limits_and_tokenizers_with_whole_pieces() -> None:
+    tokenizer = load_tokenizer("mistral-v1")
+    backend = CartesianMerge(tokenizer.vocabulary, vegas="parts", max_transitions=1_000)
+    compiled = backend.compile(Regex(PATTERNS["lines"]))
+    matcher = compiled.start()
+    for token in tokenizer.encode("name"):
+        matcher.advance(token)
+    mask_of(matcher)  # a key has few tokens
+    matcher.advance(tokenizer.encode("name:")[-1])
+    with pytest.raises(LimitExceeded, match="raise max_transitions"):
+        mask_of(matcher)
+    other = CartesianMerge(load_tokenizer("llama3").vocabulary, vegas="library").compile(Regex("a+"))
+    assert type(other.table) is ProperTable
+    with pytest.raises(ValueError, match="whole pieces"):
+        VegasTable(other.table.automaton, other.table.canonicity, PartTables())

@@ -63,7 +63,7 @@ def test_which_experiments_need_kernels(tmp_path):
     assert "token index" in steps
     assert not {"grammars", "pushdown automata"} & set(steps)
     assert steps_of_experiment(peers) == ()
-    special = own.model_copy(update={"backends": [], "kind": "vegas"})  # does not say what it needs
+    special = own.model_copy(update={"backends": [], "kind": "saved_calls"})  # does not say what it needs
     assert steps_of_experiment(special) == tuple(jit.WARMUP_STEPS)
     engines = [{"backend": "llguidance"}, {"backend": "pushdown_trie", "options": {"proper": True}}]
     schemas = special.model_copy(update={"kind": "maskbench", "settings": {"engines": engines}})

@@ -18,7 +18,7 @@ Options:
 - ``lazy``: settle states when a mask first needs them. Otherwise all that can be reached are settled when compiling.
 - ``vegas``: states are settled part by part, between places that no token runs across, equal parts once: those of the
   constraint (``parts``), or of all constraints for the tokenizer (``library``), as 002 proposes at its end
-  (`tokdfa.backends.proper_merge.vegas_tables`). For tokenizers without whole pieces and lazy
+  (`tokdfa.backends.proper_merge.vegas`). For tokenizers without whole pieces and lazy
   tables only; with the others it is ``off``.
 
 The tokens before the text count (`start(context)`), as in `tokdfa.backends.proper_merge.direct_merge`.
@@ -38,7 +38,7 @@ from tokdfa.backends.proper_merge.proper_states import ProperStates, State, begi
 from tokdfa.backends.proper_merge.proper_table import ProperTable
 from tokdfa.backends.proper_merge.relevant_pairs import MAX_PAIRS, RelevantPairs
 from tokdfa.backends.proper_merge.spellable import spellable_part
-from tokdfa.backends.proper_merge.vegas_tables import PartTables, VegasTable, load_part_tables
+from tokdfa.backends.proper_merge.vegas import PartTables, VegasTable, load_part_tables
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.regex.compile import MAX_STATES
 from tokdfa.token_automata.liveness import cannot_spell

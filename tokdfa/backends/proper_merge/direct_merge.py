@@ -9,16 +9,13 @@ The tokens before the text count (`start(context)`): the first token must not me
 they have begun goes on. A context without effect on the text shares the table of the empty context. Others get a table
 each, and the last few are kept.
 
-With the option `vegas` the parts of the constraint that no token leaves are merged by themselves, each once, or come
-from a library (`tokdfa.backends.proper_merge.vegas`); the automaton is the same.
-
 Its limit is size: a text that may stand anywhere makes nearly every token a state. `cartesian_merge` simulates the same
 automaton without building it.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,19 +27,15 @@ from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.proper_merge.context import begun_text, no_way_on, read_context, refuse_isolated
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton, marker_letter
 from tokdfa.backends.proper_merge.marked_product import marked_product
-from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS, Merged, merge_rows
+from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS, merge_rows
 from tokdfa.backends.proper_merge.merging_pieces import join_pieces
 from tokdfa.backends.proper_merge.merging_stages import MergeStages
-from tokdfa.backends.proper_merge.vegas_library import load_library
-from tokdfa.backends.proper_merge.vegas_splice import MergedByParts, PartMerger
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.token_rows import TokenRows
 from tokdfa.vocabulary.mask_store import NARROW, MaskStore, write_tokens_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tokdfa.automata.dfa import Dfa
     from tokdfa.backends.proper_merge.context import Hypotheses
     from tokdfa.constraint import Constraint
@@ -53,10 +46,6 @@ if TYPE_CHECKING:
 
 #: How many tables for contexts, and merged automata that they come from, are kept beside the table of no context.
 CONTEXT_TABLES = 8
-
-if TYPE_CHECKING:
-    #: Carries out all merges on a letter automaton, within `max_states` and `max_transitions`.
-    Merge = Callable[..., Merged]
 
 
 class DirectMerge(Backend):
@@ -72,7 +61,6 @@ class DirectMerge(Backend):
         Option(
             "max_transitions", int, MAX_TRANSITIONS, "limit on transitions while merging, 250 bytes each", minimum=1
         ),
-        Option("vegas", bool, False, "merge the parts of a constraint that no token leaves by themselves, each once"),
         Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
 
@@ -86,15 +74,11 @@ class DirectMerge(Backend):
         assert tokenizer is not None  # `supports` has asked
         with phases.measure("tokenizer"):
             canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
-            if self.settings["vegas"]:
-                merger = tokenizer.keep("part_merger", lambda: PartMerger(canonicity))
-                merge: Merge = partial(merger.merge, library=load_library(tokenizer))
-            else:
-                merge = partial(merge_rows, stages=tokenizer.keep("merge_stages", lambda: MergeStages(canonicity)))
+            stages = tokenizer.keep("merge_stages", lambda: MergeStages(canonicity))
         dfa = explicit_automaton(constraint, self.settings["max_states"], phases)
         with phases.measure("automaton"):
             dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
-        return ProperIndex(self, constraint, dfa, canonicity, marked, merge, phases)
+        return ProperIndex(self, constraint, dfa, canonicity, marked, stages, phases)
 
 
 class ProperIndex(CompiledConstraint):
@@ -107,12 +91,12 @@ class ProperIndex(CompiledConstraint):
         dfa: Dfa,
         canonicity: Canonicity,
         marked: MarkedDfa | None,
-        merge: Merge,
+        stages: MergeStages,
         phases: Phases,
     ) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
         self.dfa, self.phases = dfa, phases
-        self.canonicity, self._marked, self._carry_out, self._settings = canonicity, marked, merge, backend.settings
+        self.canonicity, self._marked, self._stages, self._settings = canonicity, marked, stages, backend.settings
         beginning = read_context(canonicity, marked, ())
         merged = self._merge(beginning.inside, beginning.hypotheses, phases, self.sizes)
         with phases.measure("determinize"):
@@ -161,12 +145,8 @@ class ProperIndex(CompiledConstraint):
                 letters = letter_automaton(product, self.canonicity, inside)
                 sizes["letters_states"] = sizes.get("letters_states", 0) + letters.state_count
             with phases.measure("merges"):
-                done = self._carry_out(letters, max_states=max_states, max_transitions=max_transitions)
-            figures = {"rules_applied": done.rules_applied}
-            if isinstance(done, MergedByParts):
-                figures |= {"parts": done.parts, "parts_distinct": done.distinct, "parts_known": done.from_library}
-            for name, count in figures.items():
-                sizes[name] = sizes.get(name, 0) + count
+                done = merge_rows(letters, self._stages, max_states, max_transitions)
+            sizes["rules_applied"] = sizes.get("rules_applied", 0) + done.rules_applied
             merged.append((done.rows, node))
         if nothing is not None and not merged:
             raise nothing

@@ -1,301 +1,337 @@
-"""Vegas configurations: where no token can run across, so that a constraint falls into parts that merge on their own.
+"""Vegas configurations for CartesianMerge: states settled once for all places where the same part of a text stands.
 
-Source: 002 (Tran-Thien 2024), end: a part of a regex between two delimiters that it cannot merge with keeps its own
-automaton whatever stands around it. How such parts are found is ours.
+Source: 002 (Tran-Thien 2024), end and Figure 6, which proposes it to shorten the third step of CartesianMerge, the
+search for what leads nowhere. How parts are found and kept is ours.
 
-Words. A *letter automaton* (`tokdfa.backends.proper_merge.letter_automaton`) is what texts look like before anything
-merges: letters, and markers between pieces. A token *crosses* a state if it can be read, letter by letter, from some
-state to another and comes past it strictly between its first and its last letter. A *cut* is a state that no token
-crosses. A *part* is what lies between cuts: states that are no cuts, connected by edges, with the edges that lead in
-from cuts (its *entries*) and out to cuts (its *exits*).
+Words. A *cut* is a state of the piece automaton that no token comes past strictly inside. Whatever a text has become
+while it merges, each token in it is spelled by bytes that stand side by side in the text, so by a path of the
+automaton, and a merge makes a token. If a merge took place across a cut, its result would come past the cut. So
+wherever a text comes past a cut, there is a border between two tokens, and no syntax is needed to find it: with Mistral
+v1 the states between a colon, a blank and any text, and a line break, 002's example, are cuts whatever the text is. A
+border is missed where its state is also one that tokens come past: in ``[0-9]+,`` the state before the comma is the one
+between two digits.
 
-**Every cut is a certain border.** Whatever a text has become while it merges, each token in it is spelled by letters
-that stand side by side in the text, so by a path of the automaton; and a merge makes a token. If a merge took place
-across a cut, its result would cross the cut. So wherever a text comes past a cut, there is a border between two tokens,
-and it is there all the time: what stands on one side merges as if the other side did not exist. What a text merges into
-is the concatenation of what the stretches between its cuts merge into. Nothing is asked of a cut but this. It need not
-lie on every path, nor be passed only once. So the members of a list, what may be left out and what is repeated are
-found in one way, and no syntax is needed.
+Tokens end at a cut or do not reach it, so what can be read from a state, and which of it leads on, depends only on the
+*part*: the states that can be reached from it without passing a cut. And behind a cut no pair of tokens is forbidden
+that could stand on its two sides, so a cut is live whatever the last token is, as where the text may end. Three things
+follow:
 
-*Pre-tokenizers.* A token has no marker in it, so none crosses one. The letter automaton knows at every state what the
-pre-tokenizer knows, so a cut holds for exactly the texts that come past it: if a border depends on what follows, there
-are several states, and each says for itself. A state is a cut if a marker must follow it, too.
+- a mask settles the part that it is in, and no other: the rest of the constraint waits until a text gets there;
+- equal parts are settled once. A part is numbered breadth-first from where it is entered, bytes ascending, so equal
+  parts are equal arrays, and their hash finds the table of another one (`PartTables`);
+- tables outlive the constraint in a library (option ``vegas="library"``): those of a JSON string, of a repeat with
+  bounds or of a line of YAML are there already when the next constraint has such a part.
 
-*Whole pieces.* Where a piece that is a token becomes that token without merging, the token need not be one that merging
-makes. Such tokens count as crossing, so none of them lies on two sides of a cut.
+A part with several entries has a table for each entry that is asked first; states that two of them reach keep the table
+that they got. Byte tokens (`tokdfa.proper.byte_fallback`) merge with nothing: states inside a character are live
+whatever the last token, and no part goes on behind them. The states in which a text begins are never cuts, as the
+tokens of a context stand before them, which no automaton has read.
 
-*Which tokens cross.* Proper ones: what occurs on the way of a merge is what its own letters merge into. A token that is
-always kept from a place by its neighbours still counts. So a cut is certain, while a state that is none may be free of
-crossing tokens after all.
+Where whole pieces become tokens without merging (`tokdfa.proper.whole_pieces`: tiktoken, Llama 3), a state is a pair
+with a node of these, and borders cut texts into pieces already: there nothing changes.
 
-**What is found, and what is not.** With Mistral v1 the example of 002 is: no token holds a colon and a blank, and the
-line break is a token by itself, so the states between the three are cuts, whatever the string is. In JSON the cuts
-stand where tokens of punctuation end, so a part often holds some of it: `` "2024-05-17",``. A border is missed where
-its state is also one that tokens come past: in ``[0-9]+,`` the state before the comma is the one between two digits.
-Then the part goes on to the next cut, one letter further. Where nothing but text may stand, there are no cuts.
-
-**Equal parts.** A part becomes an automaton of its own: entry j is reached by the *port* letter V + 1 + j, and exit i
-is left by V + 1 + i. Ports have no rules, as markers have none. It is numbered breadth-first, letters ascending, and
-exits in the order in which they are met. For one entry this numbering depends on nothing outside the part, so equal
-parts are equal arrays, and their hash (`Part.key`) finds them. With several entries equal parts may be missed.
-
-Cost: the trie of spellings, 10 to 60 ms once for a tokenizer. To find the cuts, all spellings are read from every state
-together: 20 us a state where little can be read, 2 ms where any text may stand (Llama 3). Splitting is O(transitions).
+Cost: one walk of the trie a state to find the cuts, states inside characters excepted; hashing a part is O(its states x
+512); a part takes some 0.3 ms of Python before it is settled. So this shortens compiling, and for large constraints
+(bounded strings) all of it; a text that visits many small parts waits longer than if all had been settled at once.
+``tokdfa run experiments/vegas_cartesian.yaml`` measures both, with what they save.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from tokdfa import mask as masks
+from tokdfa.backends.proper_merge.marked_product import INSIDE, PieceAutomaton
+from tokdfa.backends.proper_merge.proper_rows import read_row_kernel
+from tokdfa.backends.proper_merge.proper_table import ProperTable
+from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
-from tokdfa.token_automata.token_rows import TokenRows
+from tokdfa.core.locks import new_lock
+from tokdfa.errors import LimitExceeded
+from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
+    from tokdfa.mask import Mask
     from tokdfa.proper.canonical import Canonicity
+    from tokdfa.vocabulary.tokenizers import Tokenizer
 
     Int32 = npt.NDArray[np.int32]
 
-#: What a state is inside a part.
-_ENTRY, _INNER, _EXIT = range(3)
+T = TypeVar("T")
+#: How many bytes of part tables a library keeps; the part asked longest ago goes first.
+LIBRARY_BYTES = 64 << 20
+#: What a node of the trie takes when cuts are looked for.
+NS_PER_NODE = 3
+_DEPTHS = np.uint64((1 << DEPTH_BITS) - 1)
+_NEXTS = np.uint64(MAX_NODES)
 
 
-@dataclass(frozen=True, eq=False)
-class SpellingTrie:
-    """The spellings of two letters and more, as a trie in preorder. All arrays have one entry a node.
+class PartTable:
+    """The settled states of one part, as an automaton of its own, and their live tokens as masks.
 
-    `letter`: int32, the letter that leads to the node; `depth`: int32, 1 for first letters; `end`: int32, the node
-    after the last one below it; `is_token`: bool. `size`: V.
+    State 0 is where the part is entered; the last state is what all cuts and all states inside characters have become:
+    live whatever the last token.
     """
 
-    letter: Int32
-    depth: Int32
-    end: Int32
-    is_token: npt.NDArray[np.bool_]
-    size: int
+    def __init__(self, automaton: PieceAutomaton, canonicity: Canonicity) -> None:
+        self.table = ProperTable(automaton, canonicity)
+        self._masks: dict[int, Mask] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.nbytes + sum(mask.nbytes for mask in self._masks.values())
+
+    def add_live_tokens(self, state: int, out: Mask) -> None:
+        """As `ProperTable.add_live_tokens`; a microsecond or two for a state that has been asked for."""
+        mask = self._masks.get(state)
+        if mask is None:
+            mask = masks.allocate_mask(self.table.canonicity.size)
+            self.table.add_live_tokens(state, mask)
+            self._masks[state] = mask
+        np.bitwise_or(out, mask, out=out)
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One part as an automaton over letters, markers and ports, with start 0; `key`: equal for equal parts."""
+class PartTables:
+    """Part tables by the hash of the part, of one tokenizer. Safe to share between threads."""
 
-    rows: TokenRows
-    key: str
+    def __init__(self, max_bytes: int = LIBRARY_BYTES) -> None:
+        self._tables: OrderedDict[bytes, PartTable] = OrderedDict()
+        self._max_bytes, self._lock = max_bytes, new_lock()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def find(self, key: bytes, automaton: PieceAutomaton, canonicity: Canonicity) -> tuple[PartTable, bool]:
+        """(the table of a part, whether it was there), a new one over `automaton` if it was not."""
+        with self._lock:
+            known = key in self._tables
+            if not known:
+                # what is dropped lives on in the constraints that use it
+                while self._tables and sum(part.nbytes for part in self._tables.values()) > self._max_bytes:
+                    self._tables.popitem(last=False)
+                self._tables[key] = PartTable(automaton, canonicity)
+            self._tables.move_to_end(key)
+            return self._tables[key], known
 
 
-@dataclass(frozen=True)
-class Placement:
-    """Where a part stands: its number, and the states that its entries and exits are in the whole automaton."""
-
-    part: int
-    entries: tuple[int, ...]
-    exits: tuple[int, ...]
+def load_part_tables(tokenizer: Tokenizer) -> PartTables:
+    """The library of `tokenizer`: the same object for the same tokenizer, in memory."""
+    return tokenizer.keep("part_tables", PartTables)
 
 
-@dataclass(frozen=True, eq=False)
-class Division:
-    """A letter automaton and its parts.
+class VegasTable(ProperTable):
+    """A `ProperTable` whose states are settled part by part, in tables that equal parts share.
 
-    `letters`: the automaton; `is_cut`: bool, shape (states,); `parts`: the distinct ones; `places`: where they stand.
-    Edges from cut to cut belong to no part.
+    `tables`: where they are kept. Raises ValueError for a tokenizer with whole pieces, which `ProperTable` serves.
     """
 
-    letters: TokenRows
-    is_cut: npt.NDArray[np.bool_]
-    parts: list[Part]
-    places: list[Placement]
+    def __init__(
+        self, automaton: PieceAutomaton, canonicity: Canonicity, tables: PartTables, max_transitions: int = 30_000_000
+    ) -> None:
+        super().__init__(automaton, canonicity, max_transitions)
+        if self.node_count > 1:
+            raise ValueError("parts are for tokenizers without whole pieces")
+        self.tables, self.max_transitions = tables, max_transitions
+        self.is_cut = find_cuts(automaton, canonicity)
+        self._cuts = self.is_cut.data
+        self._by_byte = automaton.table.reshape(-1, automaton.classes)
+        self._place: dict[int, tuple[PartTable, int]] = {}  # state -> its table and its number there
+        self._used: dict[int, PartTable] = {}
+        self._settled_states = self._settled_transitions = 0
+        self.parts_found = 0
+        #: How many parts had a table already.
+        self.parts_known = 0
+
+    @property
+    def settled_states(self) -> int:
+        """How many states of the parts have been settled for this table; those that a library had are not."""
+        return self._settled_states
+
+    @property
+    def transitions(self) -> int:
+        """How many entries the rows of these have."""
+        return self._settled_transitions
+
+    @property
+    def dead_transitions(self) -> int:
+        """How many entries of all tables in use lead nowhere, the tokens being proper."""
+        return sum(part.table.dead_transitions for part in self._used.values())
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self.is_cut.nbytes + sum(part.nbytes for part in self._used.values())
+
+    def is_full(self, key: int) -> bool:
+        return bool(self._cuts[key]) or super().is_full(key)
+
+    def add_live_tokens(self, key: int, out: Mask) -> None:
+        if self._can_stop[key] & INSIDE:
+            tokens, _, live = self._byte_row(key)
+            for token in tokens[live].tolist():
+                masks.set_token(out, token)
+            return
+        part, state = self._locate(key)
+        self._note(part.table, lambda: part.add_live_tokens(state, out))
+
+    def row(self, key: int) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]:
+        if self._can_stop[key] & INSIDE:
+            return self._byte_row(key)
+        part, state = self._locate(key)
+        tokens, _, live = self._note(part.table, lambda: part.table.row(state))
+        return tokens, self._read_keys(key)[1], live
+
+    def is_live(self, key: int, last: int) -> bool:
+        if self.is_full(key):
+            return True
+        part, state = self._locate(key)
+        return self._note(part.table, lambda: part.table.is_live(state, last))
+
+    def _read_keys(self, key: int) -> tuple[Int32, Int32]:
+        """(tokens, the keys they lead to), copies."""
+        with self.lock:
+            tokens, keys = self._row
+            count = int(read_row_kernel(key, 1, self._rows.reader, 0, tokens, keys))
+            return tokens[:count].copy(), keys[:count].copy()
+
+    def _byte_row(self, key: int) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]:
+        """`row` of a state inside a character: some byte tokens."""
+        tokens, keys = self._read_keys(key)
+        live = np.array(
+            [self.is_live(int(target), int(token)) for token, target in zip(tokens, keys, strict=True)], dtype=np.bool_
+        )
+        return tokens, keys, live
+
+    def _note(self, table: ProperTable, ask: Callable[[], T]) -> T:
+        """What `ask` returns; what it settles in a part's table is counted. LimitExceeded past `max_transitions`."""
+        states, transitions = table.settled_states, table.transitions
+        answer = ask()
+        if table.settled_states > states:
+            self._settled_states += table.settled_states - states
+            self._settled_transitions += table.transitions - transitions
+            if self._settled_transitions > self.max_transitions:
+                raise LimitExceeded(
+                    f"the proper tokens have more than {self.max_transitions} transitions ({self._settled_states} "
+                    "states done): raise max_transitions",
+                    limit="max_transitions",
+                    value=self.max_transitions,
+                )
+        return answer
+
+    def _locate(self, key: int) -> tuple[PartTable, int]:
+        """The part table of a state, and its number there."""
+        with self.lock:
+            found = self._place.get(key)
+            if found is None:
+                order, automaton = self._take_out(key)
+                part, known = self.tables.find(_hash_part(automaton), automaton, self.canonicity)
+                self.parts_found, self.parts_known = self.parts_found + 1, self.parts_known + known
+                self._used[id(part)] = part
+                for number, state in enumerate(order.tolist()):
+                    if number == 0 or not self._cuts[state]:
+                        self._place.setdefault(state, (part, number))
+                found = self._place[key]
+            return found
+
+    def _take_out(self, key: int) -> tuple[Int32, PieceAutomaton]:
+        """(the states of a part by their numbers, but for the sink; the part), entered at the state `key`."""
+        whole = self.automaton
+        order = np.empty(whole.state_count, dtype=np.int32)
+        # by bytes, ascending, so that the order does not depend on how this constraint's bytes fall into classes
+        both = np.concatenate([whole.byte_class.astype(np.int32), whole.fallback_class])
+        _, firsts = np.unique(both, return_index=True)
+        columns = both[np.sort(firsts)]
+        columns = columns[columns >= 0]
+        closed = self.is_cut | (whole.can_stop & INSIDE != 0)
+        count = _order_part_kernel(self._by_byte, columns, closed, key, order)
+        order = order[:count].copy()
+        spend(10 * count * len(columns))
+        number = np.full(whole.state_count + 1, count, dtype=np.int32)  # what is closed is the sink
+        number[order] = np.arange(count, dtype=np.int32)
+        if self.is_cut[key]:
+            number[key] = count
+        rows = self._by_byte[order]
+        targets = np.where(rows >= 0, number[rows // whole.classes] * np.int32(whole.classes), np.int32(-1))
+        table = np.concatenate([targets, np.full((1, whole.classes), -1, dtype=np.int32)]).astype(np.int32).ravel()
+        stops = np.append(whole.can_stop[order], np.uint8(INSIDE))
+        markers = np.full(count + 1, -1, dtype=np.int32)
+        part = PieceAutomaton(table, whole.classes, whole.byte_class, whole.fallback_class, markers, stops, (0,))
+        return order, part
 
 
-def first_port(size: int) -> int:
-    """The first of the letters that stand for entries and exits, for a vocabulary of `size` tokens.
-
-    The one before it is the marker.
-    """
-    return size + 1
-
-
-def spelling_trie(canonicity: Canonicity) -> SpellingTrie:
-    """The trie of the tokens that can cross a state: proper ones and whole pieces. O(total letters)."""
-    rules = canonicity.rules
-    crosses = canonicity.derivations.is_proper.copy()
-    crosses[list(canonicity.whole_piece_encodings)] = True
-    crosses &= np.diff(rules.spelling_starts) > 1
-    # Tokens in the order of their bytes: those that share first letters stand together, as no letter begins another.
-    order = canonicity.vocabulary.trie.order
-    order = np.ascontiguousarray(order[crosses[order]], dtype=np.int32)
-    room = int(np.diff(rules.spelling_starts)[order].sum())
-    letter, depth, end, is_token = _build_trie_kernel(order, rules.spelling, rules.spelling_starts, room)
-    return SpellingTrie(letter, depth, end, is_token, rules.size)
+def _hash_part(part: PieceAutomaton) -> bytes:
+    """A hash of the part by bytes, which does not depend on classes: 32 bytes."""
+    digest = hashlib.sha256(part.can_stop.tobytes())
+    states = np.where(part.table >= 0, part.table // part.classes, -1).astype(np.int32).reshape(-1, part.classes)
+    digest.update(np.ascontiguousarray(states[:, part.byte_class]).tobytes())
+    spoken = part.fallback_class >= 0
+    digest.update(spoken.tobytes())
+    digest.update(np.ascontiguousarray(states[:, part.fallback_class[spoken]]).tobytes())
+    return digest.digest()
 
 
-def find_cuts(letters: TokenRows, trie: SpellingTrie) -> npt.NDArray[np.bool_]:
-    """bool, shape (states,): the states of `letters` that no token of `trie` crosses."""
-    present = sorted({letter for row in letters.rows for letter in row if letter < trie.size})
-    column_of = np.full(trie.size, -1, dtype=np.int32)
-    column_of[present] = np.arange(len(present), dtype=np.int32)
-    table = np.full((letters.state_count, len(present)), -1, dtype=np.int32)
-    for state, row in enumerate(letters.rows):
-        there = np.fromiter(row, dtype=np.int64, count=len(row))
-        targets = np.fromiter(row.values(), dtype=np.int32, count=len(row))
-        known = there < trie.size
-        table[state, column_of[there[known]]] = targets[known]
-    crossed = np.zeros(letters.state_count, dtype=np.bool_)
-    _mark_crossed_kernel(column_of[trie.letter], trie.depth, trie.end, trie.is_token, table, crossed)
+def find_cuts(automaton: PieceAutomaton, canonicity: Canonicity) -> npt.NDArray[np.bool_]:
+    """bool, shape (states,): the states that no token comes past strictly inside, but for those where texts begin."""
+    trie = canonicity.text_trie
+    crossed = np.zeros(automaton.state_count, dtype=np.bool_)
+    sources = np.flatnonzero(automaton.can_stop & INSIDE == 0).astype(np.int32)
+    stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
+    by_byte = automaton.table, automaton.classes, automaton.byte_class
+    for begin in range(0, len(sources), 64):
+        visited = _mark_crossed_kernel(
+            trie.ranked_nodes, len(trie.order), by_byte, sources[begin : begin + 64], stack, crossed
+        )
+        spend(NS_PER_NODE * int(visited))
+    crossed[[start for start in automaton.starts if start >= 0]] = True
     return ~crossed
 
 
-def divide(letters: TokenRows, trie: SpellingTrie) -> Division:
-    """The parts of `letters` (trimmed). O(transitions), and `find_cuts`."""
-    is_cut = find_cuts(letters, trie)
-    cuts = is_cut.tolist()
-    group_of = _connect(letters, cuts)
-    entries: dict[int, dict[int, None]] = {}  # group -> states, each once, in order
-    if letters.start >= 0 and not cuts[letters.start]:
-        entries[group_of[letters.start]] = {letters.start: None}
-    for state, row in enumerate(letters.rows):
-        if cuts[state]:
-            for target in row.values():
-                if not cuts[target]:
-                    entries.setdefault(group_of[target], {})[state] = None
-    number: dict[str, int] = {}
-    parts: list[Part] = []
-    places = []
-    for group, leading_in in entries.items():
-        part, exits = _take_out(letters, cuts, group_of, group, list(leading_in), first_port(trie.size))
-        if number.setdefault(part.key, len(parts)) == len(parts):
-            parts.append(part)
-        places.append(Placement(number[part.key], tuple(leading_in), tuple(exits)))
-    return Division(letters, is_cut, parts, places)
-
-
-def _connect(letters: TokenRows, cuts: list[bool]) -> list[int]:
-    """For each state that is no cut, a number that is equal for states of one part (union-find)."""
-    leader = list(range(letters.state_count))
-
-    def find(state: int) -> int:
-        while leader[state] != state:
-            leader[state] = leader[leader[state]]
-            state = leader[state]
-        return state
-
-    for state, row in enumerate(letters.rows):
-        if not cuts[state]:
-            for target in set(row.values()):
-                if not cuts[target]:
-                    leader[find(target)] = find(state)
-    return [find(state) for state in leader]
-
-
-def _take_out(
-    letters: TokenRows, cuts: list[bool], group_of: list[int], group: int, entries: list[int], port: int
-) -> tuple[Part, list[int]]:
-    """(the part, the states that are its exits), numbered as the module says. State 1 is where the exits lead."""
-    number: dict[tuple[int, int], int] = {}
-    found: list[tuple[int, int]] = []
-    exits: dict[int, int] = {}  # state -> which exit it is
-
-    def number_of(state: int, role: int) -> int:
-        if (state, role) not in number:
-            number[state, role] = len(found) + 2
-            found.append((state, role))
-            if role == _EXIT:
-                exits[state] = len(exits)
-        return number[state, role]
-
-    rows = [{port + j: number_of(state, _ENTRY if cuts[state] else _INNER) for j, state in enumerate(entries)}, {}]
-    accepting = [False, True]
-    for state, role in found:  # the loop sees what it appends
-        row = letters.rows[state]
-        if role == _EXIT:
-            rows.append({port + exits[state]: 1})
-        elif role == _ENTRY:
-            own = (letter for letter in sorted(row) if not cuts[row[letter]] and group_of[row[letter]] == group)
-            rows.append({letter: number_of(row[letter], _INNER) for letter in own})
-        else:
-            rows.append(
-                {letter: number_of(row[letter], _EXIT if cuts[row[letter]] else _INNER) for letter in sorted(row)}
-            )
-        accepting.append(role == _INNER and letters.accepting[state])
-    part = TokenRows(rows, accepting, 0)
-    return Part(part, _hash_rows(part)), list(exits)
-
-
-def _hash_rows(rows: TokenRows) -> str:
-    """A hash of the automaton as it is numbered, 64 hex digits."""
-    sizes = np.array([len(row) for row in rows.rows], dtype=np.int64)
-    content = np.array([pair for row in rows.rows for pair in row.items()], dtype=np.int64)
-    digest = hashlib.sha256(sizes.tobytes())
-    digest.update(np.array(rows.accepting, dtype=np.bool_).tobytes())
-    digest.update(content.tobytes())
-    return digest.hexdigest()
-
-
 @kernel
-def _build_trie_kernel(order, spelling, starts, room):  # type: ignore[no-untyped-def]
-    """(letter, depth, end, is_token) of the nodes, from tokens in an order in which common beginnings are together."""
-    letter = np.empty(room, dtype=np.int32)
-    depth = np.empty(room, dtype=np.int32)
-    end = np.empty(room, dtype=np.int32)
-    is_token = np.zeros(room, dtype=np.bool_)
-    longest = 0
-    for token in order:
-        longest = max(longest, starts[token + 1] - starts[token])
-    path = np.empty(longest + 1, dtype=np.int32)  # the nodes that lead to the last token, by depth
-    count = 0
-    size = 0
-    for token in order:
-        first = starts[token]
-        length = starts[token + 1] - first
-        shared = 0
-        while shared < size and shared < length and letter[path[shared + 1]] == spelling[first + shared]:
-            shared += 1
-        for closed in range(shared + 1, size + 1):
-            end[path[closed]] = count
-        for place in range(shared, length):
-            letter[count] = spelling[first + place]
-            depth[count] = place + 1
-            path[place + 1] = count
-            count += 1
-        is_token[path[length]] = True
-        size = length
-    for closed in range(1, size + 1):
-        end[path[closed]] = count
-    return letter[:count].copy(), depth[:count].copy(), end[:count].copy(), is_token[:count].copy()
-
-
-@kernel
-def _mark_crossed_kernel(column, depth, end, is_token, table, crossed):  # type: ignore[no-untyped-def]
-    """Mark the states that a token crosses. `column`: int32, of each node's letter in `table`, -1 if not there."""
-    deepest = 0
-    for node in range(len(depth)):
-        deepest = max(deepest, depth[node])
-    path = np.empty(deepest + 1, dtype=np.int32)
-    for start in range(len(table)):
-        path[0] = start
-        node = 0
-        while node < len(depth):
-            here = depth[node]
-            target = table[path[here - 1], column[node]] if column[node] >= 0 else -1
+def _mark_crossed_kernel(nodes, spare, by_byte, sources, stack, crossed):  # type: ignore[no-untyped-def]
+    """Mark the states that a token crosses that is read from one of `sources`. Returns the nodes visited."""
+    table, classes, byte_class = by_byte
+    visited = np.int64(0)
+    for source in sources:
+        stack[0] = source * classes
+        place = np.int64(0)
+        while place < len(nodes):
+            visited += 1
+            node = nodes[place]
+            depth = np.int64(node >> np.uint64(DEPTH_SHIFT) & _DEPTHS)
+            target = table[stack[depth] + byte_class[np.int64(node & np.uint64(0xFF))]]
             if target < 0:
-                node = end[node]
+                place = np.int64(node >> np.uint64(NEXT_SHIFT) & _NEXTS)
                 continue
-            path[here] = target
-            if is_token[node]:
-                # What a shorter token has marked need not be marked again, but it is too little to be worth a test.
-                for between in range(1, here):
-                    crossed[path[between]] = True
-            node += 1
+            stack[depth + 1] = target
+            if np.int64(node >> np.uint64(TOKEN_SHIFT)) != spare:
+                for between in range(1, depth + 1):
+                    crossed[stack[between] // classes] = True
+            place += 1
+    return visited
 
 
-def _warm_up() -> None:
-    """Compile the kernels of this page, with tokens of one and two letters."""
-    order = np.array([2], dtype=np.int32)
-    spelling, starts = np.array([0, 1, 0, 1], dtype=np.int32), np.array([0, 1, 2, 4], dtype=np.int32)
-    letter, depth, end, is_token = _build_trie_kernel(order, spelling, starts, 2)
-    trie = SpellingTrie(letter, depth, end, is_token, 3)
-    find_cuts(TokenRows([{0: 1}, {1: 2}, {}], [False, False, True], 0), trie)
+@kernel
+def _order_part_kernel(table, columns, closed, entry, order):  # type: ignore[no-untyped-def]
+    """Write the states of a part in breadth-first order, the entry first; `table` has row offsets. Returns how many."""
+    classes = table.shape[1]
+    seen = closed.copy()
+    seen[entry] = True
+    order[0] = entry
+    count, head = 1, 0
+    while head < count:
+        state = order[head]
+        head += 1
+        for column in columns:
+            target = table[state, column]
+            if target >= 0 and not seen[target // classes]:
+                seen[target // classes] = True
+                order[count] = target // classes
+                count += 1
+    return count
