@@ -12,65 +12,82 @@ import pytest
 import tokdfa
 from tests.backends.test_max_tokens import allowed_by
 from tokdfa.backends.region_budget import think_first
-from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
-from tokdfa.grammar.parts import json, regex
+from tokdfa.errors import ArgumentError, OptionError, TokenRefused, UnsupportedConstraint
+from tokdfa.grammar.parts import json, regex, special, text
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Matcher
 
-#: b"/>a" reaches from the end mark into the answer; no token is b"/>".
-VOCAB = Vocabulary([b"a", b"b", b"<", b"/", b">", b"/>a", b"ab", b"a<", b"<b", b"b<", b"", b""], [10])
 ENGINES = ["pushdown_trie", "earley_trie"]
+#: b"/>a" reaches from the end mark into the answer; no token is b"/>". Two special tokens are marks.
+SPECIAL = {11: "<t>", 12: "<e>"}
+VOCAB = Vocabulary(
+    [b"a", b"b", b"<", b"/", b">", b"/>a", b"ab", b"a<", b"<b", b"b<", b"", b"", b"", b""], [10], SPECIAL
+)
+#: As the search spells tokens.
+SPELLED = {token: VOCAB.token_bytes(token).decode() for token in range(10)} | {11: "T", 12: "E"}
 
 
 class Search:
     """What may follow a text and a number of tokens, by trying: texts are those of `re`."""
 
-    def __init__(self, budget: int, begin: str, total: int | None) -> None:
-        self.budget, self.total, self.begin = budget, total, begin
-        self.whole = re.compile(re.escape(begin) + r"((?!</>)[ab</>])*?</>[ab]{1,2}")
+    def __init__(self, budget: int, begin: str, end: str) -> None:
+        self.budget, self.begin, self.end = budget, begin, end
+        self.whole = re.compile(rf"{begin}((?!{end})[ab</>])*?{end}[ab]{{1,2}}")
         self.after = cache(self._after)
 
     def is_closed(self, text: str) -> bool:
-        return "</>" in text[len(self.begin) :]
+        return self.end in text[len(self.begin) :]
 
     def _after(self, text: str, used: int) -> list[int]:
         """Tokens after which the text can be completed, its region within the budget."""
-        return [t for t in range(10) if self.completes(text + VOCAB.token_bytes(t).decode(), used + 1)]
+        return [token for token, spelled in SPELLED.items() if self.completes(text + spelled, used + 1)]
 
     @cache  # noqa: B019
     def completes(self, text: str, used: int) -> bool:
         if not (text.startswith(self.begin) or self.begin.startswith(text)):
             return False
-        if not self.is_closed(text) and used >= self.budget:
-            return False
-        if self.total is not None and used > self.total:
+        if not self.is_closed(text) and (used >= self.budget or set(text[len(self.begin) :]) & set("TE")):
             return False
         if self.whole.fullmatch(text):
             return True
-        if self.is_closed(text) and not re.fullmatch(r"[ab]{0,2}", text[len(self.begin) :].split("</>", 1)[1]):
+        if self.is_closed(text) and not re.fullmatch(r"[ab]{0,2}", text[len(self.begin) :].split(self.end, 1)[1]):
             return False
         return bool(self.after(text, used))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("budget", "begin", "total"), [(4, "", None), (6, "<b>", None), (3, "", None), (2, "", None)])
-def test_masks_are_those_of_a_search(engine: str, budget: int, begin: str, total: int | None) -> None:
-    compiled = think_first(regex("[ab]{1,2}"), VOCAB, budget, begin=begin, end="</>", backend=engine)
-    search, chance = Search(budget, begin, total), random.Random(budget)
+@pytest.mark.parametrize(
+    ("budget", "begin", "end"),
+    [
+        (4, "", "</>"),
+        (6, "<b>", "</>"),
+        (3, "", "</>"),
+        (2, "", "</>"),
+        (4, "<t>", "<e>"),
+        (2, "<t>", "<e>"),
+        (5, "<t>", "</>"),
+        (3, "", "<e>"),
+        (4, "<b>", "<e>"),
+    ],
+)
+def test_masks_are_those_of_a_search(engine: str, budget: int, begin: str, end: str) -> None:
+    compiled = think_first(regex("[ab]{1,2}"), VOCAB, budget, begin=begin, end=end, backend=engine)
+    marks = {"<t>": "T", "<e>": "E"}
+    search, chance = Search(budget, marks.get(begin, begin), marks.get(end, end)), random.Random(budget)
     for _ in range(25):
-        matcher: Matcher = compiled.start(max_tokens=total)
+        matcher: Matcher = compiled.start()
         other = matcher.fork()
         while not matcher.is_finished():
-            text = VOCAB.spell(matcher.tokens).decode()
+            text = "".join(SPELLED[token] for token in matcher.tokens)
             expected = search.after(text, len(matcher.tokens))
             if search.whole.fullmatch(text):
-                expected = [*expected, 10]
+                expected = sorted([*expected, 10])
             assert allowed_by(matcher) == expected, (text, matcher.tokens)
-            assert [matcher.allows(token) for token in range(12)] == [token in expected for token in range(12)]
+            assert [matcher.allows(token) for token in range(14)] == [token in expected for token in range(14)]
             assert expected, "a region can always be closed"
-            for token in set(range(12)) - set(expected):
+            for token in set(range(14)) - set(expected):
                 with pytest.raises(TokenRefused):
                     matcher.advance(token)
             matcher.advance(chance.choice(expected))
@@ -80,6 +97,13 @@ def test_masks_are_those_of_a_search(engine: str, budget: int, begin: str, total
                 matcher, other = other.fork(), matcher
                 if matcher.is_finished():
                     break
+
+
+def test_a_mark_may_be_given_as_it_is_meant() -> None:
+    """`text` where the vocabulary has a special token that is printed so."""
+    for end, allowed in (("<e>", [12]), (special(12), [12]), (text("b<"), [9])):
+        matcher = think_first("a", VOCAB, 1, begin="", end=end).start()
+        assert allowed_by(matcher) == allowed
 
 
 def test_thinking_is_cut_and_the_answer_is_whole() -> None:
@@ -102,9 +126,12 @@ def test_thinking_is_cut_and_the_answer_is_whole() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ArgumentError, match="which take 2"):
+    with pytest.raises(ArgumentError, match="which takes 2"):
         think_first("a", VOCAB, 1, begin="", end="</>")
-    with pytest.raises(ArgumentError, match="end"):
-        think_first("a", VOCAB, 9, end="")
+    with pytest.raises(ArgumentError, match="which takes 2"):
+        think_first("a", VOCAB, 1, begin="<t>", end="<e>")
+    for end in ("", regex("a|b")):
+        with pytest.raises(OptionError, match="needs an end"):
+            think_first("a", VOCAB, 9, end=end)
     with pytest.raises(UnsupportedConstraint, match="max_tokens"):
         think_first("a", VOCAB, 4, begin="", end="</>").start(max_tokens=1)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tokdfa
 from tests.packages import backend
 from tokdfa import mask as masks
-from tokdfa.backends.token_healing import HealedConstraint, heal
+from tokdfa.backends.token_healing import Healed, HealedConstraint, heal
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
 from tokdfa.serving.batch_matcher import BatchMatcher
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -47,6 +47,14 @@ class Spellings:
 
     def _spelled(self, text: bytes) -> bool:
         return not text or any(text.startswith(of) and self.spelled(text[len(of) :]) for _, of in self.tokens)
+
+    def fewest(self, text: bytes) -> int:
+        """Of all ways to go on after a text: the least number of tokens."""
+        return min(self._count(other[len(text) :]) for other in self.texts if other.startswith(text))
+
+    def _count(self, text: bytes) -> int:
+        rests = [text[len(of) :] for _, of in self.tokens if text.startswith(of)]
+        return 1 + min(map(self._count, rests)) if text else 0
 
     def after(self, text: bytes) -> list[int]:
         left = [other[len(text) :] for other in self.texts if other.startswith(text)]
@@ -95,6 +103,76 @@ def test_masks_are_those_of_all_spellings(
         for token in set(range(vocab.size)) - set(mask_of(matcher)):
             with pytest.raises(TokenRefused):
                 matcher.advance(token)
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if isinstance(engine, str)])
+@settings(max_examples=25)
+@given(
+    longer=st.lists(words, max_size=8),
+    texts=st.lists(words, min_size=1, max_size=4),
+    head=words,
+    spare=st.integers(0, 3),
+    data=st.data(),
+)
+def test_budgets_hold_from_the_head_on(
+    engine: str, longer: list[bytes], texts: list[bytes], head: bytes, spare: int, data: st.DataObject
+) -> None:
+    vocab = Vocabulary([*(letter.encode() for letter in LETTERS), *longer, b"", b""], [len(longer) + 4])
+    healed = Healed((), head, HealedConstraint(tokdfa.compile(tokdfa.Choice(texts), vocab, engine), head))
+    spellings = Spellings(vocab, [head + text for text in texts])
+    shortest = spellings.fewest(b"")
+    with pytest.raises(ArgumentError, match=f"the shortest has {shortest}"):
+        healed.start(max_tokens=shortest - 1)
+    matcher, kept, used = healed.start(max_tokens=shortest + spare), [], 0
+    while not matcher.is_finished():
+        text, left = vocab.spell(matcher.tokens), shortest + spare - len(matcher.tokens)
+        assert len(matcher.shortest_completion()) == spellings.fewest(text) <= left
+        allowed = [
+            token
+            for token in spellings.after(text)
+            if token in vocab.end_tokens or spellings.fewest(text + vocab.token_bytes(token)) < left
+        ]
+        assert mask_of(matcher) == allowed
+        assert [matcher.allows(token) for token in range(vocab.size)] == [t in allowed for t in range(vocab.size)]
+        kept.append((matcher.fork(), allowed))
+        matcher.advance(data.draw(st.sampled_from(allowed)))
+        if used < 4 and data.draw(st.booleans()):
+            used += 1
+            matcher.rollback(data.draw(st.integers(0, len(matcher.tokens))))
+    for twin, allowed in kept:
+        assert mask_of(twin) == allowed
+        assert pickle.loads(pickle.dumps(twin)).tokens == twin.tokens
+
+
+def test_the_fewest_tokens_of_a_healed_prompt() -> None:
+    """The grammar engines show where all tokens lead at once; a token from the head's midst may end the text."""
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+
+    @cache
+    def fewest(text: bytes) -> int:
+        lengths = [
+            len(tokenizer.vocabulary.token_bytes(token)) for token in tokenizer.vocabulary.trie.prefixes_of(text)
+        ]
+        return 1 + min(fewest(text[length:]) for length in lengths) if text else 0
+
+    for name in ("pushdown_trie", "earley_trie"):
+        compiled = tokdfa.compile(tokdfa.JsonSchema(schema, whitespace="compact"), tokenizer, name)
+        healed = heal(compiled, tokenizer.encode("Write it: "), 1)
+        found = healed.start().shortest_completion()
+        matcher = healed.start(max_tokens=len(found))
+        for token in found:
+            assert token in mask_of(matcher)
+            matcher.advance(token)
+        assert matcher.can_end()
+        assert len(found) == min(fewest(healed.head + text) for text in (b'{"ok":true}', b'{"ok":false}'))
+
+
+@pytest.mark.parametrize("peer", [backend("llguidance")])
+def test_nobody_counts_tokens_of_an_engine_that_shows_no_states(peer: str) -> None:
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    with pytest.raises(UnsupportedConstraint, match=f"{peer}: the engine does not show its states"):
+        heal(tokdfa.compile(tokdfa.Regex("a"), tokenizer, peer), tokenizer.encode("http:"), 1).start(max_tokens=9)
 
 
 @settings(max_examples=60)
@@ -162,8 +240,6 @@ def test_proper_sequences_are_refused() -> None:
             continue
         with pytest.raises(UnsupportedConstraint, match="proper"):
             heal(compiled, prompt, taken_back=1)
-    with pytest.raises(UnsupportedConstraint, match="does not show its states"):
-        heal(tokdfa.compile(tokdfa.Regex("a"), tokenizer), prompt, 1).compiled.start(max_tokens=3)
     with pytest.raises(ArgumentError, match="compiled"):
         heal(tokdfa.Regex("a"), prompt)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.core.arguments import as_integer, as_token
-from tokdfa.errors import ArgumentError, TokdfaError, TokenRefused
+from tokdfa.errors import ArgumentError, TokdfaError, TokenRefused, UnsupportedConstraint
 from tokdfa.mask import INT32
 from tokdfa.vocabulary.mask_store import write_tokens_kernel
 
@@ -157,6 +157,13 @@ class Matcher(ABC):
     def _whereabouts(self) -> Hashable:
         """What two matchers of one compiled constraint have in common that go on alike, as far as is known."""
         return self
+
+    def situation_source(self) -> SituationSource | None:
+        """Where all tokens lead at once; equal ones know the same states. None: the strategy has no way of its own.
+
+        Raises UnsupportedConstraint for an engine that does not show its states.
+        """
+        raise UnsupportedConstraint(self._UNCOUNTED)
 
     def __copy__(self) -> Matcher:
         return self.fork()
@@ -394,7 +401,6 @@ class StateMatcher(Matcher, Generic[StateT]):
         return self.state
 
     def situation_source(self) -> SituationSource | None:
-        """Where all tokens lead at once, if the strategy has a way; equal ones know the same states."""
         return None
 
     def _count(self, **work: int) -> None:

@@ -46,17 +46,20 @@ def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
 
     Raises UnsupportedConstraint for an engine whose states cannot be told apart.
     """
-    if not isinstance(matcher, StateMatcher):
-        raise UnsupportedConstraint(f"{compiled.backend_name}: {matcher._UNCOUNTED}")
-    source = matcher.situation_source()  # equal ones know the same states
+    try:
+        source = matcher.situation_source()  # equal ones know the same states
+    except UnsupportedConstraint as error:
+        raise UnsupportedConstraint(f"{compiled.backend_name}: {error}") from None
     key: Any = source if source is not None else matcher._origin and matcher._origin[1]
     ends = compiled.ends.get(key)
     if ends is None:
         if len(compiled.ends) >= KEPT_SOURCES:
             compiled.ends.clear()
-        own = matcher.fork()  # which numbers states and steps from them, and is not a user's
-        assert isinstance(own, StateMatcher)
-        ends = compiled.ends[key] = ShortestEnds(source or MatcherSituations(own), matcher.vocab)
+        if source is None:
+            own = matcher.fork()  # which numbers states and steps from them, and is not a user's
+            assert isinstance(own, StateMatcher)
+            source = MatcherSituations(own)
+        ends = compiled.ends[key] = ShortestEnds(source, matcher.vocab)
     return ends
 
 

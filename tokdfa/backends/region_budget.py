@@ -1,14 +1,15 @@
 """Reason first, then answer: a region of free text of at most so many tokens, and then the answer.
 
 `think_first` makes the grammar ``begin, any text, end, answer``, and a matcher that never lets the region, its two
-marks included, take more than its tokens. A token is allowed if the grammar allows it and the tokens left after it are
-enough to close the region, by the exact least number of tokens (`tokdfa.backends.shortest_ends`).
+marks included, take more than its tokens. A mark is a text or a special token. A token is allowed if the grammar allows
+it and the tokens left after it are enough to close the region, by the exact least number of tokens
+(`tokdfa.backends.shortest_ends`).
 
-A token may close the region and reach into the answer. What it may hold of the answer does not depend on the thoughts,
-so it is found out once: the *remainders*, what tokens have behind the end mark and the answer can begin with. The
-region is then a regular language, ``begin, any text, end`` and perhaps a remainder, whose least numbers are those of
-the whole. As any text is allowed inside, with tokens left there is always a next one. Remainders that cut a character
-are left out.
+A token may close a region whose end is text and reach into the answer. What it may hold of the answer does not depend
+on the thoughts, so it is found out once: the *remainders*, what tokens have behind the end mark and the answer can
+begin with. The region is then a language of its own, ``begin, any text, end`` and perhaps a remainder, whose least
+numbers are those of the whole. As any text is allowed inside, with tokens left there is always a next one. Remainders
+that cut a character are left out.
 """
 
 from __future__ import annotations
@@ -20,20 +21,35 @@ from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.matcher import Matcher
 from tokdfa.backends.max_tokens import ends_of
 from tokdfa.backends.registry import compile as compile_constraint
-from tokdfa.constraint import Grammar, Regex
+from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
 from tokdfa.core.budget import spending
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
-from tokdfa.grammar.parts import seq, tag, text_until
+from tokdfa.grammar.parts import (
+    NOTHING,
+    Part,
+    choice,
+    is_text,
+    literal,
+    pattern_of,
+    regex,
+    seq,
+    special,
+    tag,
+    text,
+    up_to,
+)
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from tokdfa.grammar.parts import Part
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: What compiles a region.
+REGIONS = "pushdown_trie"
 
 
 def think_first(
@@ -41,37 +57,49 @@ def think_first(
     vocab: Vocabulary | Tokenizer,
     tokens: int,
     *,
-    begin: str = "<think>",
-    end: str = "</think>",
+    begin: Part | str = "<think>",
+    end: Part | str = "</think>",
     backend: str | None = None,
     **options: Any,
 ) -> CompiledConstraint:
     """`begin`, any text, `end`, `answer`, compiled, with at most `tokens` tokens up to `end`, both marks included.
 
-    `answer`: a part (`tokdfa.grammar.parts`); `begin`: "" where the prompt has it already. Marks are texts. `backend`
+    `answer`: a part (`tokdfa.grammar.parts`). `begin`, `end`: marks, each a text or a special token; a str is the
+    special token that is printed so if the vocabulary has one. `begin`: "" where the prompt has it already. `backend`
     and `options`: what compiles the whole.
 
-    Raises ArgumentError for an empty end and for a budget that is too small to close the region, and what compiling
-    raises.
+    Raises ArgumentError for a budget that is too small to close the region, OptionError for an empty end and what is no
+    mark, and what compiling raises.
     """
     vocabulary = as_vocabulary(vocab)
-    if not as_text(end, "end"):
-        raise ArgumentError("end: the region has no end; name the text that closes it")
-    region = tag(begin, end=end) if as_text(begin, "begin") else text_until(end)
+    first, last = _mark(begin, "begin", vocabulary), _mark(end, "end", vocabulary)
+    region = tag(first, end=last) if first != NOTHING else up_to(last)
     whole = compile_constraint(Grammar(str(seq(region, answer))), vocabulary, backend, **options)
-    opened, closed = _escaped(begin), _escaped(end)
-    inside = Regex(rf"{opened}(?:(?!{closed})[\s\S])*{closed}", label=f"{begin}...{end}")
-    path = compile_constraint(inside, vocabulary, "token_index", lazy=True).start().shortest_completion()
-    behind = whole.start()
-    for token in path:
-        behind.advance(token)
-    remainders = "|".join(map(_escaped, _remainders(behind, end.encode())))
-    closing = Regex(f"{inside.pattern}({remainders})?", label=inside.label)
-    compiled = compile_constraint(closing, vocabulary, "token_index", lazy=True)
+    closing: Part = region
+    if is_text(last):
+        # what closes the region and no more is allowed whatever the answer is
+        inside = compile_constraint(Grammar(str(region)), vocabulary, REGIONS)
+        behind = whole.start()
+        for token in inside.start().shortest_completion():
+            behind.advance(token)
+        remainders = _remainders(behind, literal(last).encode())
+        if remainders:
+            closing = seq(region, choice("", regex("|".join(map(pattern_of, remainders)))))
+    compiled = compile_constraint(Grammar(str(closing)), vocabulary, REGIONS)
     needed = len(compiled.start().shortest_completion())
     if as_integer(tokens, "tokens", 0) < needed:
-        raise ArgumentError(f"tokens: {tokens} are not enough for {begin!r} and {end!r}, which take {needed}")
+        raise ArgumentError(f"tokens: {tokens} are not enough to open and close the region, which takes {needed}")
     return BudgetedConstraint(whole, compiled, int(tokens))
+
+
+def _mark(mark: Part | str, name: str, vocabulary: Vocabulary) -> Part:
+    """A mark as a part."""
+    if isinstance(mark, Part):
+        return mark
+    for token, printed in vocabulary.special_tokens.items():
+        if printed == as_text(mark, name) and token not in vocabulary.end_token_set:
+            return special(token)
+    return text(mark)
 
 
 def _remainders(behind: Matcher, end: bytes) -> list[str]:
@@ -111,10 +139,6 @@ def _goes_on(matcher: Matcher, text: bytes) -> bool:
         return False
 
     return search(0)
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\U{ord(character):08X}" for character in text)
 
 
 class BudgetedConstraint(CompiledConstraint):

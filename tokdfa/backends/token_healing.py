@@ -18,25 +18,36 @@ prompt's.
 Cost: the first mask in the head takes a step of the strategy for every prefix of a remainder that may begin a text; a
 head like a blank has most of the vocabulary behind it, which matters where a text may begin with anything; a
 constraint that begins with one of a few characters costs next to nothing. Masks of the head are kept. After the head,
-matchers are the strategy's own.
+matchers are the strategy's own. `max_tokens` counts the tokens of the head as well.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
-from tokdfa.backends.matcher import Matcher
+from tokdfa.backends.matcher import Matcher, StateMatcher
+from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
+    import numpy.typing as npt
+
+    from tokdfa.backends.situation_source import SituationSource
     from tokdfa.mask import Mask
+
+    Int32 = npt.NDArray[np.int32]
+
+#: A state of the constraint behind the head: a matcher, or the number of a situation.
+StateT = TypeVar("StateT")
 
 
 @dataclass(frozen=True)
@@ -52,9 +63,9 @@ class Healed:
     head: bytes
     compiled: CompiledConstraint
 
-    def start(self) -> Matcher:
-        """A matcher after `prompt`: first the head, then a text of the constraint."""
-        return self.compiled.start(self.prompt)
+    def start(self, max_tokens: int | None = None) -> Matcher:
+        """A matcher after `prompt`: first the head, then a text of the constraint, within `max_tokens` tokens both."""
+        return self.compiled.start(self.prompt, max_tokens)
 
 
 def heal(compiled: Any, prompt: Sequence[int], taken_back: int | None = None) -> Healed:
@@ -103,7 +114,7 @@ class HealedConstraint(CompiledConstraint):
             )
         super().__init__(inner.constraint, inner.vocab, inner.backend_name)
         self.inner, self.head, self.phases, self.dropped = inner, head, inner.phases, inner.dropped
-        self.sizes = inner.sizes
+        self.sizes, self.working.budget = inner.sizes, inner.working.budget
         single: dict[int, int] = {}
         for child in self.vocab.trie.children():
             if self.vocab.trie.token(child) >= 0:
@@ -111,6 +122,8 @@ class HealedConstraint(CompiledConstraint):
         self._single = single
         self._lock = new_lock()
         self._masks: dict[int, Mask] = {}
+        #: For strategies that have no table of their own; contexts make no difference to them.
+        self._situations: MatcherSituations | None = None
         self._spelled = self._find_spelled()
 
     def _start(self, context: tuple[int, ...]) -> Matcher:
@@ -134,9 +147,9 @@ class HealedConstraint(CompiledConstraint):
             if found is None:
                 rest = self.head[position:]
                 inside = [token for token in self.vocab.trie.prefixes_of(rest) if self._goes_on(position, token)]
-                found = self._masks[position] = masks.mask_from_ids(
-                    sorted({*inside, *self._across(rest)}), self.vocab.size
-                )
+                across = self.across(rest, self.inner.start(), Matcher.allows, _after)
+                allowed = sorted({*inside, *(token for token, _, _ in across)})
+                found = self._masks[position] = masks.mask_from_ids(allowed, self.vocab.size)
         return found
 
     def _goes_on(self, position: int, token: int) -> bool:
@@ -144,22 +157,27 @@ class HealedConstraint(CompiledConstraint):
         after = position + len(self.vocab.token_bytes(token))
         return self._spelled[after] or bool(self.mask_at(after).any())
 
-    def _across(self, rest: bytes) -> list[int]:
-        """The tokens that are `rest` and the beginning of a text, at least a byte of it."""
+    def across(
+        self, rest: bytes, start: StateT, allows: Callable[[StateT, int], bool], after: Callable[[StateT, int], StateT]
+    ) -> Iterator[tuple[int, StateT, int]]:
+        """The tokens that are `rest` and the beginning of a text, at least a byte of it.
+
+        `start`: a state of the constraint before its texts; `allows`, `after`: what it does with a token. With each
+        token comes a state, and an allowed token that leads from it to where the remainder is read.
+        """
         trie = self.vocab.trie
         node = trie.find(rest)
         if node < 0:
-            return []
-        found: list[int] = []
+            return
         text = bytearray()
-        at: list[Matcher | None] = [self.inner.start()]  # by length of a prefix of `text`: a matcher after it
+        at: list[StateT | None] = [start]  # by length of a prefix of `text`: the state after it
         node, end = node + 1, trie.next(node)
         while node < end:
             depth, following = trie.depth(node) - len(rest), trie.next(node)
             del text[depth:], at[depth + 1 :]
             text.append(trie.byte(node))
-            matcher, token = self._spell(text, at)
-            if matcher is None:
+            spelled = self._spell(text, at, allows)
+            if spelled is None:
                 at.append(None)
                 # its last byte was asked about, so no text goes on so
                 if at[depth] is not None and text[-1] in self._single:
@@ -167,27 +185,23 @@ class HealedConstraint(CompiledConstraint):
                     continue
             else:
                 if trie.token(node) >= 0:
-                    found.append(trie.token(node))
-                if following > node + 1:
-                    matcher = matcher.fork()
-                    matcher.advance(token)
-                    at.append(matcher)
-                else:
-                    at.append(None)
+                    yield trie.token(node), *spelled
+                at.append(after(*spelled) if following > node + 1 else None)
             node += 1
-        return found
 
-    def _spell(self, text: bytes | bytearray, at: Sequence[Matcher | None]) -> tuple[Matcher | None, int]:
-        """A matcher after a prefix of `text`, and an allowed token that spells the rest; (None, -1): none."""
+    def _spell(
+        self, text: bytes | bytearray, at: list[StateT | None], allows: Callable[[StateT, int], bool]
+    ) -> tuple[StateT, int] | None:
+        """A state after a prefix of `text`, and an allowed token that spells the rest; None: there is none."""
         for cut in reversed(range(len(text))):
-            matcher = at[cut]
-            if matcher is None:
+            state = at[cut]
+            if state is None:
                 continue
             token = self._token_of(bytes(text[cut:]))
             if token >= 0:
                 # equal texts are equal states, however they are spelled
-                return (matcher, token) if matcher.allows(token) else (None, -1)
-        return None, -1
+                return (state, token) if allows(state, token) else None
+        return None
 
     def _token_of(self, text: bytes) -> int:
         """A token that spells `text`, or -1."""
@@ -200,12 +214,76 @@ class HealedConstraint(CompiledConstraint):
         """A matcher of the constraint after the bytes of a remainder; None if no text begins with them."""
         at: list[Matcher | None] = [self.inner.start(context)]
         for length in range(1, len(remainder) + 1):
-            matcher, token = self._spell(remainder[:length], at)
-            if matcher is not None:
-                matcher = matcher.fork()
-                matcher.advance(token)
-            at.append(matcher)
+            spelled = self._spell(remainder[:length], at, Matcher.allows)
+            at.append(None if spelled is None else _after(*spelled))
         return at[-1]
+
+    def situations(self, matcher: Matcher, context: tuple[int, ...]) -> HealingSituations:
+        """Where tokens lead: in the head, and from states of `matcher`, one of the constraint. See `_UNCOUNTED`."""
+        start, texts = self.inner.start(context), matcher.situation_source()
+        if texts is None:
+            assert isinstance(start, StateMatcher)
+            if self._situations is None:
+                self._situations = MatcherSituations(start)
+            texts = self._situations
+        return HealingSituations(self, texts, texts.number(start._whereabouts()))
+
+
+def _after(matcher: Matcher, token: int) -> Matcher:
+    following = matcher.fork()
+    following.advance(token)
+    return following
+
+
+@dataclass(frozen=True)
+class HealingSituations:
+    """The bytes of the head that are there, and after the head those of the constraint: see
+    `tokdfa.backends.situation_source`. `start`: where the constraint's texts begin.
+    """
+
+    compiled: HealedConstraint
+    texts: SituationSource
+    start: int
+
+    def number(self, state: Any) -> int:
+        """The situation of a matcher's whereabouts."""
+        return state if isinstance(state, int) else len(self.compiled.head) + self.texts.number(state[0])
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        behind = situation - len(self.compiled.head)
+        if behind < 0:
+            return int(self.targets(situation)[token])
+        found = self.texts.step(behind, token)
+        return found if found < 0 else len(self.compiled.head) + found
+
+    def targets(self, situation: int) -> Int32:
+        """The situation after each token: int32, shape (V,), -1 where a token is not allowed."""
+        compiled, texts = self.compiled, self.texts
+        length = len(compiled.head)
+        if situation >= length:
+            found = texts.targets(situation - length)
+            return np.where(found < 0, -1, found + length).astype(np.int32)
+        rest, found = compiled.head[situation:], np.full(compiled.vocab.size, -1, dtype=np.int32)
+        for token in compiled.vocab.trie.prefixes_of(rest):
+            if masks.contains(compiled.mask_at(situation), token):
+                after = situation + len(compiled.vocab.token_bytes(token))
+                found[token] = after if after < length else length + self.start
+        across = compiled.across(rest, self.start, lambda state, token: texts.step(state, token) >= 0, texts.step)
+        for token, state, last in across:
+            found[token] = length + texts.step(state, last)
+        return found
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Overwrite `out` with the tokens allowed in a situation."""
+        if situation < len(self.compiled.head):
+            out[:] = self.compiled.mask_at(situation)
+        else:
+            self.texts.fill(situation - len(self.compiled.head), out)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
+        return situation >= len(self.compiled.head) and self.texts.can_end(situation - len(self.compiled.head))
 
 
 class HealingMatcher(Matcher):
@@ -270,7 +348,6 @@ class HealingMatcher(Matcher):
     def _whereabouts(self) -> Hashable:
         return self._positions[-1] if self._inner is None else (self._inner._whereabouts(),)
 
-    def shortest_completion(self) -> list[int]:
-        if self._inner is None:
-            raise UnsupportedConstraint("how few tokens end a text is not known before the head of a healed prompt")
-        return self._inner.shortest_completion()
+    def situation_source(self) -> SituationSource:
+        inner = self._inner if self._inner is not None else self._compiled.inner.start(self._context)
+        return self._compiled.situations(inner, self._context)

@@ -138,7 +138,7 @@ class Tag(Part):
 
     def after_trigger(self) -> Part:
         """What follows the trigger."""
-        rest = _literal(self.begin)[len(_literal(self.trigger)) :] if _is_text(self.begin) else ""
+        rest = literal(self.begin)[len(literal(self.trigger)) :] if is_text(self.begin) else ""
         return seq(rest, self.content, self.end)
 
 
@@ -158,15 +158,15 @@ class Tags(Part):
         by_trigger: dict[Part, list[Part]] = {}
         for member in self.members:
             by_trigger.setdefault(member.trigger, []).append(member.after_trigger())
-        triggers = [_literal(trigger) for trigger in by_trigger if _is_text(trigger)]
-        until = {_literal(trigger): trigger for trigger in by_trigger if _is_text(trigger)}
+        triggers = [literal(trigger) for trigger in by_trigger if is_text(trigger)]
+        until = {literal(trigger): trigger for trigger in by_trigger if is_text(trigger)}
         free: Part = NOTHING
         if self.free_text:
             free = text_without(*triggers)
             until = {trigger: _first_of([trigger], triggers) for trigger in triggers}
         bodies = []
         for trigger, rests in by_trigger.items():
-            head = until[_literal(trigger)] if _is_text(trigger) else seq(free, trigger)
+            head = until[literal(trigger)] if is_text(trigger) else seq(free, trigger)
             bodies.append(seq(head, choice(*rests)))
         body = choice(*bodies)
         if self.stop_after_first:
@@ -257,9 +257,16 @@ def text_until(*stops: str) -> Part:
     return _first_of(list(stops), list(stops))
 
 
+def up_to(mark: Part) -> Part:
+    """Any text up to the first place of a mark, a text or a special token, and the mark. OptionError for no mark."""
+    if not _is_special(mark) and not (is_text(mark) and literal(mark)):
+        raise OptionError("any text needs an end: a text that is not empty, or a special token")
+    return text_until(literal(mark)) if is_text(mark) else seq(text_without(), mark)
+
+
 def text_without(*stops: str) -> Part:
     """Any text, also none, that has no stop inside."""
-    stopped = "|".join(map(_pattern, stops))
+    stopped = "|".join(map(pattern_of, stops))
     return Written("", f"\0: /.*/s & ~/.*({stopped}).*/s" if stops else "\0: /.*/s")
 
 
@@ -274,17 +281,15 @@ def tag(
     """
     first, last = _part(begin), _part(end)
     if content is None:
-        if not _is_special(last) and not (_is_text(last) and _literal(last)):
-            raise OptionError("tag: without a content there must be an end, a text or a special token")
-        content, last = (seq(text_without(), last) if _is_special(last) else text_until(_literal(last))), NOTHING
+        content, last = up_to(last), NOTHING
     trigger_part = first if trigger is None else text(trigger)
-    if not _is_special(first) and not _is_text(first):
+    if not _is_special(first) and not is_text(first):
         raise OptionError("tag: begin is a text or a special token; what follows belongs to the content")
-    if _is_text(trigger_part) and (
-        not _literal(trigger_part) or not _is_text(first) or not _literal(first).startswith(_literal(trigger_part))
+    if is_text(trigger_part) and (
+        not literal(trigger_part) or not is_text(first) or not literal(first).startswith(literal(trigger_part))
     ):
         raise OptionError(
-            f"tag: the trigger {_literal(trigger_part)!r} must be a text, not empty, that begin starts with"
+            f"tag: the trigger {literal(trigger_part)!r} must be a text, not empty, that begin starts with"
         )
     found = Tag(first, _part(content), last, trigger_part)
     for part in _within(found.content):
@@ -306,7 +311,7 @@ def tags(*members: Tag, at_least_one: bool = False, stop_after_first: bool = Fal
             raise ArgumentError(f"tags: a member is made by tag(...), not a {type(member).__name__}")
     if not members or len(set(members)) < len(members):
         raise OptionError("tags: one tag is needed at least, and none twice")
-    triggers = list(dict.fromkeys(_literal(one.trigger) for one in members if _is_text(one.trigger)))
+    triggers = list(dict.fromkeys(literal(one.trigger) for one in members if is_text(one.trigger)))
     joined = "\0".join(triggers)
     for trigger in triggers:
         if joined.count(trigger) > 1:
@@ -327,7 +332,7 @@ def _first_of(ends: list[str], stops: list[str]) -> Part:
     """Any text up to the first of some stops, which is one of `ends`."""
     if not stops or not all(as_text(stop, "stop") for stop in stops):
         raise OptionError("text_until needs a stop, and none that is empty")
-    end, stopped = "|".join(map(_pattern, ends)), "|".join(map(_pattern, stops))
+    end, stopped = "|".join(map(pattern_of, ends)), "|".join(map(pattern_of, stops))
     return Written("", f"\0: /.*({end})/s & ~/.*({stopped}).+/s")
 
 
@@ -346,7 +351,8 @@ def _within(part: Part) -> Iterator[Part]:
         pending += part.inner()
 
 
-def _is_text(part: Part) -> bool:
+def is_text(part: Part) -> bool:
+    """Whether a part is characters; `literal` gives them."""
     return isinstance(part, Written) and part.written.startswith('"')
 
 
@@ -354,7 +360,7 @@ def _is_special(part: Part) -> bool:
     return isinstance(part, Written) and part.written.startswith("<")
 
 
-def _literal(part: Part) -> str:
+def literal(part: Part) -> str:
     """The characters of a text."""
     assert isinstance(part, Written)
     return re.sub(
@@ -370,7 +376,7 @@ def _in_string(character: str) -> str:
     return character if character.isprintable() else f"\\U{ord(character):08X}"
 
 
-def _pattern(characters: str) -> str:
+def pattern_of(characters: str) -> str:
     """A regex, between slashes, for exactly these characters."""
     return "".join(
         "\\" + character if character in r"/^$.|?*+()[]{}-" else _in_string(character).replace('\\"', '"')

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tokdfa
 from tests.grammar.lexed_cfgs import mask_of as allowed
 from tests.packages import backend
 from tests.strategies import as_python, regex_patterns, short_texts
@@ -375,3 +376,9 @@ def test_a_vocabulary_that_a_peer_cannot_take() -> None:
     long = Vocabulary([b"a" * 1100, b""], [1], name="long")
     with pytest.raises(VocabularyError, match=r"llguidance cannot take Vocabulary\(long"):
         create_backend("llguidance", long)
+
+
+@pytest.mark.parametrize("peer", [backend(name) for name in ("llguidance", "outlines_core", "glrmask", "xgrammar")])
+def test_a_tokenizer_stands_for_its_vocabulary(peer: str) -> None:
+    matcher = tokdfa.compile(tokdfa.Regex("a"), tokdfa.load_tokenizer("bytes"), peer).start()
+    assert matcher.allows(ord("a"))

@@ -79,7 +79,7 @@ class LlguidancePeer(Peer):
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
         self._module = require("llguidance")
-        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(vocab, self.settings["slices"])
+        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(self.vocab, self.settings["slices"])
         self._limits = self._module.LLParserLimits(
             step_lexer_fuel=self.settings["step_fuel"],
             max_lexer_states=self.settings["max_states"],

@@ -82,7 +82,7 @@ class LmFormatEnforcerPeer(Peer):
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
         self.module = require(_MODULE)
-        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(vocab, self.settings["token_list"] == "bitmask")
+        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(self.vocab, self.settings["token_list"] == "bitmask")
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         return _Compiled(self, constraint)
