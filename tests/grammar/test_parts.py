@@ -188,7 +188,7 @@ BAD = {
     "an empty trigger": (lambda: tags(tag("", "x")), OptionError, "trigger ''"),
     "an empty trigger of its own": (lambda: tag("<a>", "x", trigger=""), OptionError, "trigger ''"),
     "no beginning": (lambda: tag("<a>", "x", trigger="a"), OptionError, "starts with"),
-    "an end that is lacking": (lambda: tag("<a>"), OptionError, "must be an end"),
+    "an end that is lacking": (lambda: tag("<a>"), OptionError, "needs an end"),
     "a begin that is no text": (lambda: tag(regex("a"), "x"), OptionError, "begin is a text"),
     "a tag inside itself": (lambda: tag("<a>", seq("x", tag("<a>", "y")), "<b>"), OptionError, "inside itself"),
     "free text inside": (lambda: tag("<a>", tags(tag("<b>", "y")), "<b>"), OptionError, "swallow"),
@@ -282,6 +282,11 @@ def test_a_format_of_ones_own():
     compiled = create_backend("pushdown_trie", SPECIAL).compile(Grammar(part))
     assert runs(compiled, ['call get with {"a":1}.call stop with {}.'])
     assert not runs(compiled, ['call get with {"a": 1}.'])
+    odd = tools(own, [{"name": "ARGUMENTS"}, {"name": "⟦NAME⟧"}], SPECIAL, free_text=False)
+    assert runs(
+        create_backend("pushdown_trie", SPECIAL).compile(Grammar(odd)),
+        ["call ARGUMENTS with {}.", "call ⟦NAME⟧ with {}."],
+    )
 
 
 def test_the_example_of_costs_runs(capsys):
