@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import runpy
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -287,10 +285,3 @@ def test_a_format_of_ones_own():
         create_backend("pushdown_trie", SPECIAL).compile(Grammar(odd)),
         ["call ARGUMENTS with {}.", "call ⟦NAME⟧ with {}."],
     )
-
-
-def test_the_example_of_costs_runs(capsys):
-    main = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "examples" / "tools_cost.py"))["main"]
-    main([2, 9], "bytes")
-    rows = capsys.readouterr().out.splitlines()
-    assert [row.split()[0] for row in rows[:4]] == ["pushdown_trie", "pushdown_trie", "earley_trie", "earley_trie"]

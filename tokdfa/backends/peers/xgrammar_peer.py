@@ -7,6 +7,9 @@ to its Lark reader, a JsonSchema to its schema reader. What matters for a compar
 - *All masks in advance.* Version 0.2 has no way to compute the masks of states on demand, so compiling is the dear
   part. ``threads`` are its threads there. Its cache, which keeps whole grammars and the masks of equal rules, is off:
   compiling a constraint twice would time a look-up. ``cache=True`` is its own default, without a bound.
+- *Tags in free text.* Its Lark reader has no terminals with ``&`` and ``~``, of which ours are made. A grammar may say
+  what it is as one of xgrammar's structural tags, in a line ``// xgrammar: {"type": "structural_tag", ...}``: a comment
+  to everybody else.
 - *JSON Schema.* ``strict_mode=False`` reads objects and arrays as JSON Schema does; its own default refuses properties
   and items that are not listed. Properties come in the order of the schema, others after them, keys that are not
   listed may be repeated. With ``any_order=True`` the order is free, and neither a missing nor a repeated key is
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
 
 #: A code point as Rust's regexes write it.
 _CODE_POINT = re.compile(r"\\x\{([0-9a-f]+)\}")
+#: What a grammar is in xgrammar's own notation: see the module.
+_STRUCTURAL_TAG = re.compile(r"^// xgrammar: (\{.*\})$", re.MULTILINE)
 
 
 class XgrammarPeer(Peer):
@@ -90,6 +95,9 @@ class XgrammarPeer(Peer):
     def compile_peer(self, constraint: Constraint) -> Any:
         """xgrammar's compiled grammar. Raises what xgrammar raises."""
         if isinstance(constraint, Grammar):
+            own = _STRUCTURAL_TAG.search(constraint.text)
+            if own:
+                return self.compiler.compile_structural_tag(own[1])
             return self.compiler.compile_lark(with_start_rule(constraint))
         if isinstance(constraint, JsonSchema):
             return self.compiler.compile_json_schema(
