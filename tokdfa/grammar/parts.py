@@ -18,6 +18,7 @@ from __future__ import annotations
 import json as json_text
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import JsonSchema
@@ -27,6 +28,10 @@ from tokdfa.grammar.special import parse_special
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+#: Any JSON text, read as all options have it.
+ANY_JSON = JsonSchema(True)
+_ESCAPED = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n"})
 
 
 @dataclass(frozen=True)
@@ -137,9 +142,9 @@ class Tag(Part):
         return seq(*self.inner()).write(writer)
 
     def after_trigger(self) -> Part:
-        """What follows the trigger."""
+        """What stands between the trigger and the end."""
         rest = literal(self.begin)[len(literal(self.trigger)) :] if is_text(self.begin) else ""
-        return seq(rest, self.content, self.end)
+        return seq(rest, self.content)
 
 
 @dataclass(frozen=True)
@@ -155,9 +160,9 @@ class Tags(Part):
         return self.members
 
     def write(self, writer: _Writer) -> str:
-        by_trigger: dict[Part, list[Part]] = {}
+        by_trigger: dict[Part, dict[Part, list[Part]]] = {}  # and by end, which is then written once
         for member in self.members:
-            by_trigger.setdefault(member.trigger, []).append(member.after_trigger())
+            by_trigger.setdefault(member.trigger, {}).setdefault(member.end, []).append(member.after_trigger())
         triggers = [literal(trigger) for trigger in by_trigger if is_text(trigger)]
         until = {literal(trigger): trigger for trigger in by_trigger if is_text(trigger)}
         free: Part = NOTHING
@@ -165,9 +170,9 @@ class Tags(Part):
             free = text_without(*triggers)
             until = {trigger: _first_of([trigger], triggers) for trigger in triggers}
         bodies = []
-        for trigger, rests in by_trigger.items():
+        for trigger, by_end in by_trigger.items():
             head = until[literal(trigger)] if is_text(trigger) else seq(free, trigger)
-            bodies.append(seq(head, choice(*rests)))
+            bodies.append(seq(head, choice(*(seq(choice(*rests), end) for end, rests in by_end.items()))))
         body = choice(*bodies)
         if self.stop_after_first:
             return (body if self.at_least_one else choice(body, free)).write(writer)
@@ -180,7 +185,10 @@ def text(characters: str) -> Written:
         as_text(characters, "text").encode()
     except UnicodeEncodeError as error:
         raise OptionError(f"{characters!r} cannot be encoded as UTF-8: {error.reason}") from None
-    return Written('"' + "".join(_in_string(character) for character in characters) + '"')
+    escaped = characters.translate(_ESCAPED)
+    if not escaped.isprintable():
+        escaped = "".join(map(_in_string, characters))
+    return Written(f'"{escaped}"')
 
 
 #: The empty text.
@@ -214,7 +222,7 @@ def json(schema: dict[str, Any] | bool | str, **options: Any) -> Part:
 
     Raises what JsonSchema raises; what is wrong with the schema itself is said when the grammar is compiled.
     """
-    constraint = JsonSchema(schema, **options)
+    constraint = JsonSchema(schema, **options) if options else ANY_JSON.of_schema(schema)
     written = constraint.text
     if options:
         given = constraint.schema
@@ -363,10 +371,15 @@ def _is_special(part: Part) -> bool:
 def literal(part: Part) -> str:
     """The characters of a text."""
     assert isinstance(part, Written)
+    return _unescaped(part.written[1:-1])
+
+
+@lru_cache(1024)
+def _unescaped(written: str) -> str:
     return re.sub(
         r"\\U(.{8})|\\(.)",
         lambda match: chr(int(match[1], 16)) if match[1] else match[2].replace("n", "\n"),
-        part.written[1:-1],
+        written,
     )
 
 
