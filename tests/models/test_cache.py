@@ -39,6 +39,8 @@ def test_rows_and_what_is_kept(batches: list[list[tuple[int, ...]]], capacity: i
                 kept.popitem(last=False)
         assert model.counts.rows == cached.misses == computed
         assert cached.kept_bytes == 24 * len(kept)
+        assert cached.holds(list(kept))
+        assert cached.holds(batch) == (set(batch) <= set(kept))
     assert cached.counts.rows == cached.hits + cached.misses == sum(map(len, batches))
     assert cached.counts.tokens == model.counts.tokens
     assert cached.counts.batches == sum(1 for batch in batches if batch)

@@ -54,6 +54,10 @@ class CachedModel(LanguageModel):
         """The bytes of the rows kept now."""
         return len(self._kept) * self._row_bytes
 
+    def holds(self, prefixes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether the rows of all `prefixes` are kept now."""
+        return all(prefix in self._kept for prefix in prefixes)
+
     def clear(self) -> None:
         """Forget all rows."""
         self._kept.clear()

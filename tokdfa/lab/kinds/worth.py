@@ -1,8 +1,8 @@
 """The experiment ``kind: worth``: what each way to constrain a model costs, and what it does to the answers.
 
 A grid of models, tasks (`tokdfa.tasks`) and ways to decode (`tokdfa.lab.measure.ways`): one sampled answer to each item
-in each way, with the same seed for all ways. Each model and task is an item of the run. Prompts come one after another,
-each in all ways: where the time of a model is over, which it has for each task, the first prompts are answered in all
+in each way, with the same seed for all ways. Each model and task is an item of the run. Prompts come a few at a time,
+in all ways: where the time of a model is over, which it has for each task, the first prompts are answered in all
 ways, and shares are of the prompts that every way was asked.
 
 Rows have a ``part``:
@@ -16,11 +16,14 @@ Rows have a ``part``:
 as an answer does and has not the form. A constraint that is refused at compile time is a row that is not ``ok``.
 
 ``passes`` are different prefixes that the model was asked about for one answer, its prompt's once; a loop that keeps
-rows needs as many. Seconds have nothing kept from other answers.
+rows needs as many. Rows are made for all ways of a few items together (`tokdfa.lab.measure.together`), so the model's
+seconds of an answer are reckoned: its batches and the tokens that they read, at the price of a call and of a row that
+was measured on this task before (`tokdfa.lab.measure.model_price`). Reading the prompt is in no answer's seconds.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -29,23 +32,32 @@ from tokdfa.backends.registry import create_backend
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Bars, Column, Computed, Pivot, Points, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.limits import Failure, attempt
+from tokdfa.lab.measure.limits import Failure, attempt, failure_of
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
+from tokdfa.lab.measure.model_price import calibrate
 from tokdfa.lab.measure.settings import Strict
+from tokdfa.lab.measure.together import run_together
 from tokdfa.lab.measure.ways import Way, answer
 from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.models.cache import CachedModel
 from tokdfa.tasks.registry import load_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 
     from tokdfa.backends.base import CompiledConstraint
+    from tokdfa.constraint import Constraint
     from tokdfa.lab.declare import Results
     from tokdfa.lab.measure.model_bench import Turn
     from tokdfa.lab.measure.model_entries import Loaded
+    from tokdfa.lab.measure.model_price import Price
+    from tokdfa.models.base import LanguageModel
     from tokdfa.tasks.base import Item, Task
+
+#: How many items are answered at once: a batch of a few rows takes a model on a core hardly longer than one.
+ITEMS_TOGETHER = 2
 
 
 class TaskEntry(Strict):
@@ -100,47 +112,62 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
 
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
-    """Item by item, task by task, way by way."""
-    tasks = [_entry(task).load() for task in settings.tasks]
-    vocabulary = loaded.model.vocabulary
-    backends = {
-        proper: attempt(create_backend, settings.backend, vocabulary, **({"proper": True} if proper else {}))
-        for proper in sorted({way.proper for way in settings.ways})
-    }
-    compiled: dict[tuple[str, bool], tuple[Any, CompiledConstraint | Failure]] = {}
-    for number in range(settings.items):
-        for task in tasks:
-            for way in settings.ways if number < len(task.items) else ():
-                item = task.items[number]
-                place = {"task": task.name, "item": item.label, "way": way.name, "method": way.method}
-                key = (task.name, way.proper)
-                if key not in compiled or compiled[key][0] != item.constraint:
-                    backend = backends[way.proper]
-                    made = backend if isinstance(backend, Failure) else attempt(backend.compile, item.constraint)
-                    compiled[key] = (item.constraint, made)
-                yield place, _answer(way, loaded, compiled[key][1], task, item, settings, seed)
+    """A few items of a task at a time, in all ways, after the model's price on this task is known."""
+    for task in (_entry(task).load() for task in settings.tasks):
+        prompt = (*loaded.model.start_tokens, *loaded.tokenizer.encode(task.items[0].prompt))
+        price = calibrate(loaded.model, prompt, seed)
+        loaded.row.update(call_seconds=price.call, row_seconds=price.row)
+        desk = _Desk(loaded, settings, task, price, seed)
+        items = task.items[: settings.items]
+        for first in range(0, len(items), ITEMS_TOGETHER):
+            ahead = items[first : first + ITEMS_TOGETHER]
+            yield {"task": task.name, "item": ahead[0].label}, desk.answers(ahead)
 
 
-def _answer(
-    way: Way,
-    loaded: Loaded,
-    compiled: CompiledConstraint | Failure,
-    task: Task,
-    item: Item,
-    settings: Settings,
-    seed: int,
-) -> Iterator[dict[str, Any]]:
-    """The row of one answer."""
-    if isinstance(compiled, Failure):
-        yield compiled.columns
-        return
-    drawn = derive_seed(seed, task.name, item.label)
-    row = answer(
-        way, loaded.model, compiled, item, loaded.tokenizer, task.max_tokens, drawn, cache_mb=settings.cache_mb
-    )
-    valid = row["finished"] and task.is_valid(item, row["text"])
-    outcome = "valid" if valid else "silent" if row["finished"] else "named"
-    yield row | {"valid": valid, "score": task.score(item, row["text"]) if valid else 0.0, "outcome": outcome}
+class _Desk:
+    """Where the items of one task are answered by one model."""
+
+    def __init__(self, loaded: Loaded, settings: Settings, task: Task, price: Price, seed: int) -> None:
+        self._loaded, self._settings, self._task, self._price, self._seed = loaded, settings, task, price, seed
+        vocabulary = loaded.model.vocabulary
+        self._backends = {
+            proper: attempt(create_backend, settings.backend, vocabulary, **({"proper": True} if proper else {}))
+            for proper in sorted({way.proper for way in settings.ways})
+        }
+        self._compiled: dict[bool, tuple[Constraint, CompiledConstraint | Failure]] = {}
+
+    def answers(self, items: Sequence[Item]) -> Iterator[dict[str, Any]]:
+        """A row for each item and way: their loops run together."""
+        places, works, refused = [], [], []
+        for item in items:
+            for way in self._settings.ways:
+                place = {"task": self._task.name, "item": item.label, "way": way.name, "method": way.method}
+                compiled = self._compile(way.proper, item.constraint)
+                if isinstance(compiled, Failure):
+                    refused.append({**place, **compiled.columns})
+                else:
+                    places.append(place)
+                    works.append(partial(self._answer, way, compiled, item))
+        yield from refused
+        kept = CachedModel(self._loaded.model, self._settings.cache_mb)
+        for place, found in zip(places, run_together(kept, works), strict=True):
+            yield place | (failure_of(found).columns if isinstance(found, BaseException) else found)
+
+    def _compile(self, proper: bool, constraint: Constraint) -> CompiledConstraint | Failure:
+        """The constraint by the backend of a way; the last one is kept, as the items of a task often share theirs."""
+        if proper not in self._compiled or self._compiled[proper][0] != constraint:
+            backend = self._backends[proper]
+            made = backend if isinstance(backend, Failure) else attempt(backend.compile, constraint)
+            self._compiled[proper] = (constraint, made)
+        return self._compiled[proper][1]
+
+    def _answer(self, way: Way, compiled: CompiledConstraint, item: Item, model: LanguageModel) -> dict[str, Any]:
+        """The columns of one answer."""
+        task, seed = self._task, derive_seed(self._seed, self._task.name, item.label)
+        row = answer(way, model, compiled, item, self._loaded.tokenizer, task.max_tokens, seed, self._price)
+        valid = row["finished"] and task.is_valid(item, row["text"])
+        outcome = "valid" if valid else "silent" if row["finished"] else "named"
+        return row | {"valid": valid, "score": task.score(item, row["text"]) if valid else 0.0, "outcome": outcome}
 
 
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -201,7 +228,7 @@ KIND = model_kind(
         Column("passes", "passes", "", "lower", "different prefixes that the model was asked about"),
         Column("tokens", "tokens", "", "neither", "of the answer"),
         Column("answers", "answers", "", "neither"),
-        seconds("seconds", "seconds", "of an answer, nothing kept from others"),
+        seconds("seconds", "seconds", "of an answer"),
         seconds("mask_seconds", "masks", "all questions to matchers"),
     ),
     split=split,

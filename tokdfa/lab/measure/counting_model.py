@@ -41,6 +41,10 @@ class CountingModel(LanguageModel):
         """How many different prefixes have been asked for."""
         return len(self._seen)
 
+    def tokens_read(self, context: int) -> int:
+        """How many tokens behind the first `context` of each prefix the model has to read, each beginning once."""
+        return len({prefix[:end] for prefix in self._seen for end in range(context + 1, len(prefix) + 1)})
+
     def _log_probabilities(self, prefixes: Sequence[tuple[int, ...]]) -> LogProbabilities:
         before, ran = len(self._seen), self._model.counts.tokens
         rows = self._model.log_probabilities(prefixes)

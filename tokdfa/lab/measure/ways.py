@@ -23,13 +23,14 @@ from tokdfa.decoding.mcmc import draw_by_mcmc
 from tokdfa.decoding.rejection import draw_by_rejection
 from tokdfa.decoding.sampling import Sampler, draw_index, log_total, random_generator
 from tokdfa.decoding.smc import draw_by_smc
+from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
-from tokdfa.models.cache import CachedModel
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.decoding.draws import Draws
+    from tokdfa.lab.measure.model_price import Price
     from tokdfa.models.base import LanguageModel
     from tokdfa.tasks.base import Item
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -76,25 +77,32 @@ def answer(
     tokenizer: Tokenizer,
     max_tokens: int,
     seed: int,
-    cache_mb: float,
+    price: Price,
 ) -> dict[str, Any]:
     """One answer and its cost, in the columns of the kind: ``text``, ``finished``, ``tokens``, ``passes`` (different
-    prefixes that the model was asked about: its rows are kept for this one answer), ``seconds``, ``mask_seconds``."""
+    prefixes that the model was asked about), ``seconds``, ``mask_seconds``.
+
+    `model` may have rows from elsewhere: ``seconds`` are those of the loop itself, and the model's by its `price`, with
+    each batch a call and each token behind the prompt a row, as in a loop that keeps rows and states for one answer.
+    """
     timed = TimedConstraint(compiled)
     timed.meter = Meter()
-    kept = CachedModel(model, cache_mb)
+    counting = CountingModel(model)
     started = time.perf_counter_ns()
+    context = tokenizer.encode(item.prompt)
     if way.method in ("none", "masks", "reason"):
-        found = _local(way, kept, compiled, item.prompt, tokenizer, max_tokens, seed)
+        found = _local(way, counting, compiled, item.prompt, tokenizer, max_tokens, seed)
     else:
-        found = _taken(_draw(way, kept, timed, tokenizer.encode(item.prompt), max_tokens, seed), way, seed)
+        found = _taken(_draw(way, counting, timed, context, max_tokens, seed), way, seed)
+    own_seconds = (time.perf_counter_ns() - started) * 1e-9 - counting.counts.seconds
     mask_seconds = timed.meter.ns * 1e-9 if found.mask_seconds is None else found.mask_seconds
+    read = counting.tokens_read(len(model.start_tokens) + len(context))
     return {
         "text": found.text.decode(errors="backslashreplace"),
         "finished": found.finished,
         "tokens": len(found.tokens),
-        "passes": kept.misses,
-        "seconds": (time.perf_counter_ns() - started) * 1e-9,
+        "passes": counting.different_rows,
+        "seconds": own_seconds + counting.calls * price.call + read * price.row,
         "mask_seconds": mask_seconds,
     }
 
