@@ -23,9 +23,11 @@ BUILT_IN = {
     "sql": "tokdfa.tasks.code_tasks:sql",
     "code": "tokdfa.tasks.code_tasks:code",
     "gsm8k": "tokdfa.tasks.gsm8k:gsm8k",
+    "bfcl": "tokdfa.tasks.bfcl:bfcl",
+    "patterns": "tokdfa.tasks.patterns:patterns",
 }
 #: Those that read a folder of yours.
-FOLDERS = ("gsm8k",)
+FOLDERS = ("gsm8k", "bfcl", "patterns")
 
 
 def task_names() -> list[str]:
