@@ -10,7 +10,6 @@ import io
 import itertools
 import json
 import tempfile
-import warnings
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,6 @@ from tests.fuzz.case import Case
 from tests.fuzz.mutations import NUMBERS, odd_values
 from tests.fuzz.walk import WrongMask, vocabulary, walk
 from tests.vocabulary.tokenizer_files import byte_fallback
-from tokdfa.backends.earley_trie import effects
-from tokdfa.backends.earley_trie.shared_effects import SharedEffects, shared_effects
-from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.backends.pushdown_trie.pool_file import read_pool, write_pool
 from tokdfa.backends.pushdown_trie.shared_pools import pool_of
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
@@ -201,8 +197,6 @@ class StoredEntry:
             start=0,
         )
         self._keep("marked", marked.save)
-        effects.NODES_PER_NAME = 0  # or no state of so small a vocabulary would be shared
-        self._keep("effects", self._save_effects)
         self._tokenizer = tokdfa.load_tokenizer(f"hf:{byte_fallback(self.folder / 'tokenizer.json')}")
         read_or_build(self._tokenizer, self.folder / "rules")
         self.seeds["rules"] = next((self.folder / "rules").iterdir()).read_bytes()
@@ -220,11 +214,6 @@ class StoredEntry:
     def _keep(self, kind: str, save: Callable[[Path], Any]) -> None:
         save(self.path)
         self.seeds[kind] = self.path.read_bytes()
-
-    def _save_effects(self, path: Path) -> None:
-        vocab = _words()
-        walk(EarleyTrie(vocab, patience=0).compile(GRAMMAR))
-        shared_effects(vocab).save(self.folder / "effects").replace(path)
 
     def cases(self) -> st.SearchStrategy[Case]:
         return st.builds(Case, st.sampled_from(sorted(self.seeds)), _edits())
@@ -258,18 +247,6 @@ class StoredEntry:
         found = MarkedDfa.load(path)
         found.accepts([b"ab", b"c"])
         found.as_bytes()
-
-    def _use_effects(self, path: Path) -> str:
-        vocab = _words()
-        shared: SharedEffects = shared_effects(vocab)
-        shared.use_disk(self.folder / "effects")
-        target = shared._path(self.folder / "effects")
-        target.parent.mkdir(exist_ok=True)
-        path.replace(target)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            walk(EarleyTrie(vocab, patience=0).compile(GRAMMAR))
-        return "set aside" if told else "used"
 
     def _use_rules(self, path: Path) -> None:
         target = next((self.folder / "rules").iterdir())

@@ -21,7 +21,6 @@ KINDS = {
     "dequantized": "unpacked models",
     "merge-rules": "merge rules of tokenizers",
     "pretokenizers": "pre-tokenizers as automata",
-    "effects": "tables of earley_trie",
     "pools": "automata of pushdown_trie",
 }
 

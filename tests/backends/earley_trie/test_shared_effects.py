@@ -1,29 +1,24 @@
-"""Effects between grammars, and on disk: what is taken over is what would have been made."""
+"""Effects between grammars: what is taken over is what would have been made."""
 
 from __future__ import annotations
 
-import os
 import random
 import threading
-import warnings
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, mask_of, short_texts
 from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.backends.earley_trie import shared_effects as module
 from tokdfa.backends.earley_trie.effect_kernels import WHOLE
 from tokdfa.backends.earley_trie.effects import Effects
 from tokdfa.backends.earley_trie.lexer_names import StateNames
 from tokdfa.backends.earley_trie.machine import Machine
-from tokdfa.backends.earley_trie.shared_effects import SharedEffects, effects_folder, shared_effects
+from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
-from tokdfa.backends.earley_trie.walk import FIRST_SHIFT, PAST_SHIFT, Walker
+from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.constraint import Grammar
-from tokdfa.errors import OptionError, StoreError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -36,12 +31,9 @@ def vocabulary(tokens=TOKENS):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """The folder of files, which is nobody else's. States are named though they read few nodes."""
+def all_states_are_named(monkeypatch):
+    """Though they read few nodes."""
     monkeypatch.setattr("tokdfa.backends.earley_trie.effects.NODES_PER_NAME", 0)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert effects_folder().parents[1] == tmp_path
-    return effects_folder()
 
 
 def filled(vocab, pattern="a+b|(ab)+", skip="b+"):
@@ -62,14 +54,6 @@ def masks_along(compiled, rng, steps=6):
             break
         matcher.advance(rng.choice(tokens))
     return found
-
-
-def content(store):
-    """Everything that a store holds, to be compared."""
-    return {
-        name: (effect.inside.tolist(), effect.ranges.tolist(), effect.ends.tolist(), sets)
-        for name, (effect, sets) in store._found.items()
-    }
 
 
 # Between grammars.
@@ -150,8 +134,8 @@ def test_the_oldest_goes_first():
     assert store.nbytes == sum(sizes) - sizes[1]
 
 
-def test_threads_share(folder):
-    """Grammars in threads, with a file that is written all the time; masks are those of one alone."""
+def test_threads_share():
+    """Grammars in threads; masks are those of one alone."""
     vocab = vocabulary()
     patterns = [f"a{{1,{size}}}b|b{{{size}}}" for size in range(2, 12)]
     cfgs = [make_cfg((pattern,), {"s": [(pattern,), ("s", pattern)]}) for pattern in patterns]
@@ -159,227 +143,31 @@ def test_threads_share(folder):
     found = [None] * len(cfgs)
 
     def work(place):
-        found[place] = masks_along(compile_cfg(cfgs[place], vocab, disk_effects=True, patience=0), random.Random(1))
+        found[place] = masks_along(compile_cfg(cfgs[place], vocab, patience=0), random.Random(1))
 
     threads = [threading.Thread(target=work, args=[place]) for place in range(len(cfgs))]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "SAVE_AFTER", 1)
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert found == expected
-    assert len(list(folder.iterdir())) == 1
 
 
-# On disk.
-
-
-def reader(vocab, folder):
-    """A store that has read the file in `folder`."""
-    store = SharedEffects(vocab)
-    store.use_disk(folder)
-    lexer = Machine(make_cfg(("a",), {"s": [("a",)]})).lexer
-    assert store.find("no name", (), lexer)[0] is None
-    return store
-
-
-def test_a_file_brings_back_what_was_saved(folder):
-    vocab = vocabulary()
-    store = filled(vocab)
-    path = store.save()
-    assert path.parent == folder
-    assert content(reader(vocab, None)) == content(store)
-    assert [file.name for file in folder.iterdir()] == [path.name]
-
-
-def test_a_file_spares_the_next_process_the_walks():
-    """Which is played by another vocabulary object with the same content."""
-    cfg = make_cfg(("a{1,30}b", "b+"), {"s": [("a{1,30}b",), ("s", "b+")]})
-    made, found = [], []
-    for _ in range(2):
-        vocab = vocabulary()
-        compiled = compile_cfg(cfg, vocab, disk_effects=True, patience=0)
-        found.append(masks_along(compiled, random.Random(3)))
-        made.append(shared_effects(vocab).misses)
-        shared_effects(vocab).save()
-    assert found[0] == found[1]
-    assert made[0] > 2
-    assert made[1] == 0
-
-
-def test_nothing_is_read_or_written_unless_asked_for(folder):
-    filled(vocabulary())
-    assert not folder.exists()
-    with pytest.raises(OptionError, match="leave shared_effects on"):
-        EarleyTrie(vocabulary(), disk_effects=True, shared_effects=False)
-
-
-def test_an_empty_store_can_be_saved():
-    vocab = vocabulary()
-    SharedEffects(vocab).save()
-    assert len(reader(vocab, None)) == 0
-
-
-def damages(data):
-    """(what was done to a file, the file then)."""
-    yield "empty", b""
-    yield "other", b"PK\x03\x04 something else\n" * 100
-    for size in (1, 50, 117, len(data) // 2, len(data) - 1):
-        yield f"cut to {size}", data[:size]
-    yield "longer", data + b"\0"
-    for place in random.Random(0).sample(range(len(data)), 60):
-        yield f"flipped at {place}", data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :]
-
-
-def test_damaged_files_are_ignored_with_a_warning():
-    vocab = vocabulary()
-    store = filled(vocab)
-    path = store.save()
-    for what, data in damages(path.read_bytes()):
-        path.write_bytes(data)
-        with pytest.warns(UserWarning, match=r"are ignored: .* damaged \(it.* replaced"):
-            assert len(reader(vocab, None)) == 0, what
-    with pytest.warns(UserWarning, match="are ignored"):
-        assert store.save() == path
-    assert content(reader(vocab, None)) == content(store)
-
-
-def test_the_file_of_another_vocabulary_is_ignored():
-    """It has another name, so somebody must have renamed it; numbers of nodes would mean something else."""
-    ours, other = vocabulary(), vocabulary([*TOKENS[1:], b"a"])
-    theirs = filled(other).save()
-    assert len(reader(ours, None)) == 0
-    mine = SharedEffects(ours).save()
-    assert mine != theirs
-    theirs.replace(mine)
-    with pytest.warns(UserWarning, match="it belongs to another vocabulary"):
-        assert len(reader(ours, None)) == 0
-
-
-#: Numbers that would make a kernel read outside of its arrays, or that mean nothing.
-WRONG = [("ranges", None, value) for value in (-2, 10_000 << FIRST_SHIFT, 10_000 << PAST_SHIFT, 0, 3)]
-WRONG += [("ends", column, value) for column in range(3) for value in (-2, 10_000)]
-WRONG += [("places", None, -1), ("ranges_end", None, -1), ("ends_end", None, 10_000)]
-
-
-@pytest.mark.parametrize(("name", "column", "value"), WRONG)
-def test_files_that_do_not_fit_together_are_ignored(monkeypatch, name, column, value):
-    """With a right digest, as a fault of ours would have."""
-    vocab, savez = vocabulary(), np.savez
-
-    def savez_wrong(file, **arrays):
-        arrays[name] = arrays[name].copy()
-        arrays[name][..., slice(None) if column is None else column][-1] = value
-        savez(file, **arrays)
-
-    monkeypatch.setattr(np, "savez", savez_wrong)
-    store = filled(vocab, "aa(bab)?|b")
-    store.save()
-    with pytest.warns(UserWarning, match="its parts do not fit together"):
-        assert len(reader(vocab, None)) == 0
-
-
-def test_an_effect_under_the_name_of_another_is_dropped():
-    """Its sets name lexemes that the state under whose name it stands does not have."""
-    vocab = vocabulary()
-    store = filled(vocab)
-    name = next(iter(store._found))
-    effect, sets = store._found[name]
-    store._found[name] = effect, [(7,)] * len(sets)
-    lexer = Machine(make_cfg(("a", "b"), {"s": [("a", "b")]})).lexer
-    before = store.nbytes
-    assert store.find(name, (0, 1), lexer)[0] is None
-    assert store.misses
-    assert name not in store._found
-    assert store.nbytes == before - effect.nbytes
-
-
-@pytest.mark.parametrize("name", ["ranges", "names", "inside", "places"])
-def test_arrays_of_other_types_are_ignored(monkeypatch, name):
-    vocab, savez = vocabulary(), np.savez
-    for change in (lambda array: array.astype(np.float64), lambda array: array[:-1], None):
-
-        def savez_wrong(file, change=change, **arrays):
-            array = arrays.pop(name)
-            savez(file, **arrays, **({name: change(array)} if change else {}))
-
-        monkeypatch.setattr(np, "savez", savez_wrong)
-        path = filled(vocab).save()
-        with pytest.warns(UserWarning, match="are ignored"):
-            assert len(reader(vocab, None)) == 0
-        path.unlink()
-
-
-def test_two_processes_leave_what_both_have_found():
-    one, other = vocabulary(), vocabulary()
-    first, second = filled(one), filled(other, "b{2,7}a")
-    assert not set(content(first)) >= set(content(second))
-    first.save()
-    second.save()
-    assert content(reader(one, None)) == content(first) | content(second)
-
-
-def test_the_file_has_a_limit(monkeypatch):
-    """The effects used last stay."""
-    vocab = vocabulary()
-    store = filled(vocab)
-    sizes = [effect.nbytes for effect, _ in store._found.values()]
-    monkeypatch.setattr(module, "DISK_LIMIT", sum(sizes[2:]) + 1)
-    store.save()
-    assert list(reader(vocab, None)._found) == list(store._found)[2:]
-
-
-def test_it_is_written_by_itself_when_much_is_new(monkeypatch, folder):
-    monkeypatch.setattr(module, "SAVE_AFTER", 3)
-    vocab, written = vocabulary(), []
-    shared_effects(vocab).use_disk()
-    for size in range(2, 30):
-        compiled = compile_cfg(make_cfg((f"a{{{size}}}b",), {"s": [(f"a{{{size}}}b",)]}), vocab, patience=0)
-        mask_of(compiled.start())
-        written.append(path.stat().st_mtime_ns if folder.exists() and (path := next(folder.iterdir())) else 0)
-    saved = len(reader(vocab, None))
-    assert 0 < len(shared_effects(vocab)) - saved < 3
-    assert len(set(written)) > 1
-
-
-def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path):
-    """Explicit saving says so; by itself it warns once, and goes on without."""
-    (tmp_path / "file").write_bytes(b"")
-    vocab = vocabulary()
-    store = filled(vocab)
-    with pytest.raises(StoreError, match="cannot be written"):
-        store.save(tmp_path / "file")
-    store.use_disk(tmp_path / "file")
-    monkeypatch.setattr(module, "SAVE_AFTER", 1)
-    with pytest.warns(UserWarning, match="are not kept on disk"):
-        filled(vocab, "b{5,9}a")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        filled(vocab, "b{3,9}a")
-
-
-def test_a_real_vocabulary(folder):
-    """Long walks: from memory, from disk, without clipping, and by walking the trie."""
+def test_a_real_vocabulary():
+    """Long walks: from memory, without clipping, and by walking the trie."""
     tokenizer = load_tokenizer("mistral-v1")
     vocab, rng = tokenizer.vocabulary, random.Random(0)
-    copies = [Vocabulary([vocab.token_bytes(token) for token in range(vocab.size)], vocab.end_tokens) for _ in range(2)]
     grammar = Grammar(
         'start: (S | N)*\nS: /"([^"\\\\]|\\\\["n]){0,40}"/\nN: /-?[0-9]{1,30}(\\.[0-9]+)?/\n%ignore / {0,40}/'
     )
     ways = [(vocab, {"mask": "walk"}), (vocab, {"patience": 0})]
-    ways += [(vocab, {"clip_counters": False}), (copies[0], {"disk_effects": True})]
+    ways += [(vocab, {"clip_counters": False})]
     compiled = [EarleyTrie(each, memo=False, **options).compile(grammar) for each, options in ways]
     for _ in range(2):
         matchers = [one.start() for one in compiled]
         for _ in range(25):
             found = [mask_of(matcher) for matcher in matchers]
-            assert found[0] == found[1] == found[2] == found[3]
+            assert found[0] == found[1] == found[2]
             token = rng.choice([token for token in found[0] if token not in vocab.end_tokens])
             for matcher in matchers:
                 matcher.advance(token)
-    shared_effects(copies[0]).save()
-    again = EarleyTrie(copies[1], memo=False, disk_effects=True).compile(grammar)
-    mask_of(again.start())
-    assert (shared_effects(copies[1]).hits, shared_effects(copies[1]).misses) == (1, 0)
-    assert os.path.getsize(next(folder.iterdir())) > 30_000

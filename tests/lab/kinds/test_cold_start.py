@@ -40,11 +40,11 @@ def test_a_process_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_failures_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(STARTS, "refuses", Start("earley_trie", {"disk_effects": True, "shared_effects": False}))
+    monkeypatch.setitem(STARTS, "refuses", Start("earley_trie", {"patience": -1}))
     monkeypatch.setitem(STARTS, "dies", Start("nothing"))
     refused, died = measure({**REGEX, "starts": ["refuses", "dies"], "processes": 2}, seed=0)
     assert (refused["status"], refused["processes"], refused["ns_first"]) == ("error", 0, None)
-    assert "leave shared_effects on" in refused["message"]
+    assert "patience" in refused["message"]
     assert re.search("no backend .*nothing", died["message"])
     monkeypatch.setattr(cold_start, "PROCESS_SECONDS", 0.01)
     (late,) = measure({**REGEX, "starts": ["pushdown_trie"], "processes": 2}, seed=0)

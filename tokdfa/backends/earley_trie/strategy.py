@@ -15,16 +15,14 @@ Options:
 - ``patience``: with ``mask=effects``, how often a part of the trie is walked before its table is made. With 1 no mask
   costs more than the walk; with 0 all is made at once, which pays where a text comes by again.
 - ``clip_counters``: lexer states that no token tells apart share a table, so that a string with room for 200 more
-  characters is one with room for 300. ``shared_effects``: those of other grammars, too; ``disk_effects``: and of other
-  processes (`tokdfa.backends.earley_trie.shared_effects`). All three with ``mask=effects``.
+  characters is one with room for 300. ``shared_effects``: those of other grammars, too
+  (`tokdfa.backends.earley_trie.shared_effects`). Both with ``mask=effects``.
 - ``slices``: with ``mask=slices``, which ones: ``json``, ``general``, or regexes of one's own, one a line.
 - ``memo``: keep the mask of a situation once made. ``memo_steps``: keep where tokens led.
 - ``lexer``: ``longest`` is maximal munch, as Lark means it; ``one_byte`` is llguidance's rule
   (`tokdfa.backends.earley_trie.machine`).
 - ``ignore``: ``anywhere`` lets %ignore match before the first and after the last lexeme, too, as Lark does;
   ``between`` only between two lexemes, as llguidance does.
-- ``forcing``: where the next bytes are forced, offer the one token that llguidance would, and no other spelling of
-  them. Its masks are then not complete.
 - ``proper``: only proper sequences; ``lookahead``: how far is looked ahead for them (`tokdfa.backends.proper`).
 - ``max_instructions``: how large a JSON schema may be with all that it counts; `pushdown_trie` writes that as it is
   reached.
@@ -45,18 +43,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import NO_TOKENIZER, CompiledConstraint, Option, Phases, StateMatcher, Support
+from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.earley_trie.effects import Effects
-from tokdfa.backends.earley_trie.forced import forced_bytes, forced_mask_tokens
 from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_SCANS, Machine
 from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.earley_trie.slices import Slicer, slice_set
 from tokdfa.backends.earley_trie.targets import targets_of
 from tokdfa.backends.earley_trie.walk import Walker
-from tokdfa.backends.matcher import StepMemo
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.situations import CompiledSituations, SituationMatcher
-from tokdfa.errors import OptionError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -82,14 +77,12 @@ class EarleyTrie(WithProper):
         Option("patience", int, 1, "walks before a table is made (mask=effects)", minimum=0, maximum=1_000),
         Option("shared_effects", bool, True, "share tables between grammars of one vocabulary (mask=effects)"),
         Option("clip_counters", bool, True, "share tables of states that no token tells apart (mask=effects)"),
-        Option("disk_effects", bool, False, "keep shared tables in the user's cache folder (mask=effects)"),
         Option("slices", str, "json", "slices of the vocabulary: json, general, or regexes, one a line"),
         Option("slice_budget", int, 1_000, "limit on the pairs that a slice's proof meets", minimum=1, maximum=100_000),
         Option("memo", bool, True, "keep the mask of a situation once made"),
         Option("memo_steps", bool, True, "keep where each token led from each situation"),
         Option("lexer", str, "longest", "where a lexeme ends", choices=("longest", "one_byte")),
         Option("ignore", str, "anywhere", "where ignored text may stand", choices=("anywhere", "between")),
-        Option("forcing", bool, False, "where bytes are forced, offer one token only, as llguidance does"),
         Option("max_instructions", int, 100_000, "limit on the size of a JSON schema's program", minimum=16),
         Option("max_rows", int, 1_000_000, "limit on parser rows", minimum=16),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
@@ -97,18 +90,6 @@ class EarleyTrie(WithProper):
         Option("max_search", int, 20_000, "limit on situations searched for a way to an end", minimum=1),
         Option("mask_mb", int, 256, "limit on kept masks and tables, in MB each", minimum=1),
     )
-
-    def __init__(self, vocab: Vocabulary, **options: Any) -> None:
-        super().__init__(vocab, **options)
-        if self.settings["disk_effects"] and not self.settings["shared_effects"]:
-            raise OptionError("disk_effects keeps shared tables on disk; leave shared_effects on")
-
-    def supports(self, constraint: Constraint) -> Support:
-        if self.settings["forcing"] and self.vocab.tokenizer is None:
-            return NO_TOKENIZER
-        if self.settings["proper"] and self.settings["forcing"]:
-            return Support(False, "forcing offers tokens that may be improper; take one of proper and forcing")
-        return super().supports(constraint)
 
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.constraint import Grammar, JsonSchema
@@ -159,13 +140,10 @@ class CompiledEarley(CompiledSituations):
         self.effects: Effects | None = None
         if settings["mask"] == "effects":
             shared = shared_effects(vocab) if settings["shared_effects"] else None
-            if shared is not None and settings["disk_effects"]:
-                shared.use_disk()
             self.effects = Effects(
                 self.walker, self.limit, settings["patience"], shared, bool(settings["clip_counters"])
             )
         self._specials = special_lexemes(cfg, vocab)
-        self._offers: StepMemo[int] = StepMemo()
         self.texts = EarleySituations(self)
         self.sizes = self._sizes()
         self._begin(self.machine.start, self.machine.lexer.components.ends_by(vocab.single_byte_tokens))
@@ -188,25 +166,8 @@ class CompiledEarley(CompiledSituations):
             walked["effects_made"] = self.effects.made
         return walked if self.slicer is None else {**walked, **self.slicer.counters}
 
-    def _start(self, context: tuple[int, ...]) -> EarleyMatcher | ForcingMatcher:
-        """A matcher before the first token; `context` does not matter to these strategies."""
-        return ForcingMatcher(self) if self.settings["forcing"] else EarleyMatcher(self)
-
-    def forced_bytes(self, situation: int, limit: int) -> bytes:
-        """The bytes that must come next, up to `limit`."""
-        with self.lock, self.working:
-            return forced_bytes(self.machine, situation, limit)
-
-    def offered(self, situation: int, last: int) -> int:
-        """The only token that llguidance would offer after token `last` (-1: none yet), -1 if it would offer all."""
-        found = self._offers.get((situation, last))
-        if found is None:
-            with self.lock, self.working:
-                assert self.vocab.tokenizer is not None
-                tokens = forced_mask_tokens(self.machine, situation, self.vocab.tokenizer, None if last < 0 else last)
-                found = tokens[0] if tokens and self.step(situation, tokens[0]) >= 0 else -1
-                self._offers.keep(situation, last, found)
-        return found
+    def _start(self, context: tuple[int, ...]) -> EarleyMatcher:
+        return EarleyMatcher(self)
 
     def _step(self, situation: int, token: int) -> int:
         begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
@@ -249,43 +210,8 @@ class EarleyMatcher(SituationMatcher):
 
     _compiled: CompiledEarley
 
-    def _forced_bytes(self, limit: int) -> bytes:
-        return b"" if self.state is self._FINISHED else self._compiled.forced_bytes(self.state, limit)
-
     def situation_source(self) -> EarleySituations:
         return self._compiled.texts
-
-
-class ForcingMatcher(StateMatcher[tuple[int, int]]):
-    """A matcher whose state is a situation and the last token, with llguidance's forced tokens.
-
-    Its masks are not complete, on purpose: where bytes are forced, they hold the one token that llguidance offers.
-    """
-
-    def __init__(self, compiled: CompiledEarley) -> None:
-        super().__init__(compiled.vocab, (compiled.start_situation, -1))
-        self._compiled, self._plain = compiled, EarleyMatcher(compiled)
-
-    def _step(self, state: tuple[int, int], token: int) -> tuple[int, int] | None:
-        if 0 <= self._compiled.offered(*state) != token:
-            return None
-        target = self._compiled.step(state[0], token)
-        return None if target < 0 else (target, token)
-
-    def _accepts(self, state: tuple[int, int]) -> bool:
-        return self._compiled.can_end(state[0])
-
-    def _fill(self, state: tuple[int, int], out: Mask) -> None:
-        offered = self._compiled.offered(*state)
-        if offered >= 0:
-            out.fill(0)
-            masks.set_token(out, offered)
-        else:
-            self._plain.state = state[0]
-            self._plain.fill_mask(out)
-
-    def _fork_empty(self) -> ForcingMatcher:
-        return ForcingMatcher(self._compiled)
 
 
 class EarleySituations:
@@ -350,6 +276,5 @@ def _warm_up() -> None:
             matcher = compiled.start()
             for byte in text:
                 matcher.advance(byte)
-            matcher.forced_bytes()
             for _ in range(2):  # a new mask, and a kept one
                 matcher.fill_mask(mask)

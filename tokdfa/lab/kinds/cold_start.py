@@ -64,7 +64,6 @@ STARTS: dict[str, Start] = {
     "pushdown_trie": Start("pushdown_trie"),
     "pushdown_trie from disk": Start("pushdown_trie", {"disk": True}, from_disk=True),
     "earley_trie": Start("earley_trie"),
-    "earley_trie from disk": Start("earley_trie", {"disk_effects": True}, from_disk=True),
     "llguidance": Start("llguidance"),
     "glrmask": Start("glrmask"),
 }
