@@ -122,3 +122,28 @@ def test_patterns_says_what_is_wrong(tmp_path: Path, table: str, words: str) -> 
     (tmp_path / "patterns.csv").write_text(table)
     with pytest.raises(OptionError, match=words):
         load_task("patterns", str(tmp_path))
+
+
+def test_json_schema_bench(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="MaskBench"):
+        load_task("jsonschemabench", str(tmp_path))
+    schema = {"type": "object", "properties": {"day": {"type": "string", "format": "date"}}, "required": ["day"]}
+    tests = [{"valid": False, "data": 3}, {"valid": True, "data": {"day": "2001-02-03"}}]
+    write(tmp_path / "one.json", {"schema": schema, "tests": tests})
+    write(tmp_path / "two.json", {"schema": {"enum": [1, "a"]}})
+    task = load_task("jsonschemabench", str(tmp_path))
+    one, two = task.items
+    assert (one.reference, two.reference) == ('{"day": "2001-02-03"}', "")
+    for item, text in [(one, one.reference), (two, "1"), (two, '"a"')]:
+        assert task.score(item, text) == 1
+        assert accepts(item.constraint, text)
+    for item, text in [(one, '{"day": "soon"}'), (one, "{}"), (one, "{"), (two, "2"), (two, "")]:
+        assert not task.is_valid(item, text)
+        assert not accepts(item.constraint, text)
+
+
+@pytest.mark.parametrize("found", [3, {"tests": []}, {"schema": {"type": "text"}}, {"schema": {}, "tests": [{}]}])
+def test_json_schema_bench_says_what_is_wrong(tmp_path: Path, found: Any) -> None:
+    write(tmp_path / "odd.json", found)
+    with pytest.raises(OptionError, match=r"odd\.json: not"):
+        load_task("jsonschemabench", str(tmp_path))

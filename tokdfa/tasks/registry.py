@@ -24,10 +24,11 @@ BUILT_IN = {
     "code": "tokdfa.tasks.code_tasks:code",
     "gsm8k": "tokdfa.tasks.gsm8k:gsm8k",
     "bfcl": "tokdfa.tasks.bfcl:bfcl",
+    "jsonschemabench": "tokdfa.tasks.json_schema_bench:json_schema_bench",
     "patterns": "tokdfa.tasks.patterns:patterns",
 }
 #: Those that read a folder of yours.
-FOLDERS = ("gsm8k", "bfcl", "patterns")
+FOLDERS = ("gsm8k", "bfcl", "jsonschemabench", "patterns")
 
 
 def task_names() -> list[str]:
