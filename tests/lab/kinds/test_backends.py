@@ -7,6 +7,7 @@ import json
 import pandas as pd
 import pytest
 
+from tests.lab.run.experiments import experiment, run_all
 from tokdfa.lab.kinds.backends import KIND
 
 #: label -> (options, compile in s, nanoseconds of the masks, tokens that differ)
@@ -41,7 +42,7 @@ def rows() -> pd.DataFrame:
                 for step, ns in enumerate(masks)
             ]
     failed = {**found[-1], "item_id": "f", "constraint": "c", "status": "timeout", "measure": None, "ns": None}
-    return pd.DataFrame([*found, failed])
+    return pd.DataFrame([*found, failed]).assign(phases=json.dumps({"parse": 0.0004, "index": 0.0006}))
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,14 @@ def test_the_overview_pairs_case_by_case(results):
     assert "peak memory" not in frame  # nothing was measured of it
 
 
+def test_means_are_of_own_compiles_first_walks_and_all_masks(results):
+    """0.4 ms of each compile are of the automaton over bytes, which all engines share."""
+    frame = table(results, "means").frame.set_index(["what", "backend"])[["mean", "max", "of"]]
+    assert frame.loc["compile, own", "memo"].tolist() == pytest.approx([(0.6e-3 + 9.6e-3) / 2, 9.6e-3, 2])
+    assert frame.loc["first walk", "memo"].tolist() == pytest.approx([5.1e-3 + 3.3e-6, 9.6e-3 + 6e-6, 2])
+    assert frame.loc["mask", "memo"].tolist() == pytest.approx([1.1e-6, 4e-6, 6])
+
+
 def test_parts_and_options_say_what_they_buy(results):
     assert table(results, "parts").frame["mean mask time"].tolist() == [3.0]
     (row,) = table(results, "options").rows
@@ -95,6 +104,27 @@ def test_charts_are_drawn_of_what_was_measured(results):
     assert drawn["mask_ecdf"].panels
     assert drawn["memory"].panels
     assert drawn["cost_vocabulary"].panels
+
+
+def test_what_a_library_knows_is_not_settled_again(tmp_path):
+    """Counted: without parts all is settled when compiling, with parts on first masks, with a library before."""
+    config = experiment(
+        tmp_path,
+        {"name": "cartesian_merge", "options": {"vegas": ["off", "parts", "library"]}},
+        tokenizers=["mistral-v1"],
+        constraints=[{"label": "lines", "regex": r"weight: [^\n]+\n", "texts": ["weight: two\n"]}],
+        known=[{"regex": r"height: [^\n]+\n", "texts": ["height: 3 feet\n"]}],
+        workloads=[{"kind": "texts"}],
+        measures=["compile", "mask"],
+    )
+    _, items, _ = run_all(config, folder=tmp_path)
+    assert {row["status"] for row in items.values()} == {"ok"}
+    found = {label.partition("=")[2]: json.loads(row["counters"]) for label, row in items.items()}
+    settled = {vegas: counters["settled_transitions"] for vegas, counters in found.items()}
+    # without parts the first mask, made when compiling, settles what is not full; ends of lines still come
+    assert settled["parts"] > 50_000 > 1_000 > settled["library"]
+    assert len({counters["first_masks"] for counters in found.values()}) == 1
+    assert items["cartesian_merge vegas=off"]["transitions"] > 50_000
 
 
 def test_a_run_without_samples_has_no_tables():

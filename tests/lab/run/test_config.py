@@ -52,7 +52,7 @@ def test_defaults_are_filled_in(tmp_path):
     assert backend == {"name": "fake", "label": "fake", "options": options}
     assert found == {
         **{"name": "demo", "question": "", "minutes": None, "kind": "backends", "tokenizers": ["bytes"]},
-        **{"reference": "fake", "batch": None, "parts": [], "repeats": 5, "seed": 0, "settings": {}},
+        **{"reference": "fake", "batch": None, "parts": [], "known": [], "repeats": 5, "seed": 0, "settings": {}},
         "workloads": [{"label": "random_walk 5x40", "kind": "random_walk", "walks": 5, "steps": 40}],
         "measures": ["compile", "first_mask", "mask", "advance", "memory"],
         "limits": {"seconds": 60.0, "memory_mb": 4000.0},
@@ -69,7 +69,10 @@ constraints:
   - {choice: ["yes", "no"]}
   - {label: g, grammar: 'start: "a"', start: start}
   - {label: j, json_schema: {type: object, properties: {a: {const: null}}}}
-  - {file: more.yaml, only: [two, one]}
+  - {file: more.yaml, only: [two, one], texts_file: of_label.yaml}
+  - {function_calls: 2, whitespace: compact}
+known:
+  - {regex: 'k+', texts: [k]}
 backends:
   - fake
   - {name: fake, label: odd, options: {tag: [1, 2], how: [honest, wide], where: mask}}
@@ -90,6 +93,7 @@ limits: {seconds: 5, memory_mb: 100.5}
 def load_full(tmp_path, text=FULL):
     (tmp_path / "more.yaml").write_text("- {label: one, regex: '1'}\n- {label: two, regex: '2'}\n- {regex: '3'}\n")
     (tmp_path / "texts.yaml").write_text("- one\n- 'two'\n")
+    (tmp_path / "of_label.yaml").write_text("two: ['2']\nthree: ['3']\n")
     return load(tmp_path, text)
 
 
@@ -100,7 +104,10 @@ def test_grids_files_and_labels_are_spelled_out(tmp_path):
         "fake_peer tag=3",
     ]
     assert config.backends[2].options == {"how": "wide", "where": "mask", "marker": "", "tag": 1, **BUDGETS}
-    assert [entry.label for entry in config.constraints] == ["no", "yes | no", "g", "j", "two", "one"]
+    assert [entry.label for entry in config.constraints[:-2]] == ["no", "yes | no", "g", "j", "two", "one"]
+    assert [entry.texts for entry in config.constraints[4:6]] == [["2"], []]
+    assert [(entry.whitespace, len(entry.texts)) for entry in config.constraints[-2:]] == [("compact", 3)] * 2
+    assert [(entry.regex, entry.texts) for entry in config.known] == [("k+", ["k"])]
     assert [entry.build().kind for entry in config.constraints][:4] == ["regex", "choice", "grammar", "json_schema"]
     assert config.constraints[0].build().ascii_classes
     assert config.constraints[4].regex == "2"
@@ -186,6 +193,7 @@ ERRORS = [
     ("regex: 'a|b'", "file: x.yaml", "constraints[0].label", "no key 'label'"),
     ("{label: ab, regex: 'a|b'}", "{file: x.yaml}", "constraints[0].file", "there is no file"),
     ("{label: ab, regex: 'a|b'}", "{file: .}", "constraints[0].file", "there is no file"),
+    ("{label: ab, regex: 'a|b'}", "{function_calls: x}", "constraints[0].function_calls", "a number of calls"),
     ("{label: ab, regex: 'a|b'}", "{schema_folder: e.yaml}", "constraints[0].schema_folder", "there is no folder"),
     ("{label: ab, regex: 'a|b'}", "a|b", "constraints[0]", "keys and values are expected, not 'a|b'"),
     ("{label: ab, regex: 'a|b'}", "{label: ab, regex: a}\n  - {label: ab, regex: b}", "constraints[1]", "given twice"),

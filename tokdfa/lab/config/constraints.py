@@ -1,8 +1,9 @@
 """The constraints of an experiment: entries of the file itself, and those that files and folders stand for.
 
 An entry of the file is a constraint by itself, or names files: ``{file: inputs/regexes.yaml, only: [email]}`` is those
-of a list of entries, ``{schema_folder: inputs/schemas, only: [values---month]}`` an entry for each schema of a folder;
-``grammar_file``, ``schema_file`` and ``texts_file`` stand for what their files hold.
+of a list of entries, ``{schema_folder: inputs/schemas, only: [values---month]}`` an entry for each schema of a folder,
+``{function_calls: 1000}`` as many schemas of function calls, drawn by the experiment's seed; ``grammar_file``,
+``schema_file`` and ``texts_file`` stand for what their files hold.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tokdfa.errors import RegexUnsupported, TokdfaError
 from tokdfa.lab.config import checks
 from tokdfa.lab.config.yaml_source import YamlSource, read_text
 from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, SCHEMA_OPTIONS, ConstraintEntry, fault_of_keys
+from tokdfa.lab.measure.function_calls import draw_calls
 from tokdfa.lab.measure.schema_corpus import read_case
 
 if TYPE_CHECKING:
@@ -24,13 +26,13 @@ if TYPE_CHECKING:
     from tokdfa.lab.config.checks import Where
 
 
-def read_constraints(source: YamlSource, raw: dict[str, Any]) -> list[ConstraintEntry]:
-    """All entries of an experiment, their labels distinct. Raises ConfigError with file, line and key."""
+def read_constraints(source: YamlSource, raw: dict[str, Any], key: str = "constraints") -> list[ConstraintEntry]:
+    """All entries of an experiment below `key`, their labels distinct. Raises ConfigError with file, line and key."""
     entries: list[ConstraintEntry] = []
     places: list[Where] = []
-    for index, entry in enumerate(checks.as_list(source, raw.get("constraints", []), ("constraints",))):
-        where: Where = ("constraints", index)
-        found = _included(source, entry, where) or [_constraint(source, entry, where)]
+    for index, entry in enumerate(checks.as_list(source, raw.get(key, []), (key,))):
+        where: Where = (key, index)
+        found = _included(source, entry, where, raw.get("seed", 0)) or [_constraint(source, entry, where)]
         entries += found
         places += [where] * len(found)
         if len(entries) > checks.MAX_ENTRIES:
@@ -39,18 +41,23 @@ def read_constraints(source: YamlSource, raw: dict[str, Any]) -> list[Constraint
     return entries
 
 
-def _included(source: YamlSource, entry: Any, where: Where) -> list[ConstraintEntry]:
-    """The entries that one with ``file`` or ``schema_folder`` stands for; none for any other."""
+def _included(source: YamlSource, entry: Any, where: Where, seed: Any) -> list[ConstraintEntry]:
+    """The entries that one with ``file``, ``schema_folder`` or ``function_calls`` stands for; none for any other."""
     if not isinstance(entry, dict):
         return []
     if "file" in entry:
         return _entries_of_file(source, entry, where)
+    if "function_calls" in entry:
+        return _drawn_calls(source, entry, where, seed)
     return _entries_of_folder(source, entry, where) if "schema_folder" in entry else []
 
 
 def _entries_of_file(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
-    """The entries of ``{file: inputs/regexes.yaml, only: [email, date]}``, in the order of `only` if it is given."""
-    checks.refuse_unknown(source, entry, where, ("file", "only"))
+    """The entries of ``{file: inputs/regexes.yaml, only: [email, date]}``, in the order of `only` if it is given.
+
+    ``texts_file``: a file with the texts of each, by label.
+    """
+    checks.refuse_unknown(source, entry, where, ("file", "only", "texts_file"))
     included = checks.read_beside(source, entry["file"], (*where, "file"))
     items = checks.as_list(included, included.data, ())
     if not items:
@@ -58,8 +65,33 @@ def _entries_of_file(source: YamlSource, entry: dict[str, Any], where: Where) ->
     found = [_constraint(included, item, (index,)) for index, item in enumerate(items)]
     places = [(index,) for index in range(len(found))]
     checks.refuse_twice(included, "constraint label", [one.label for one in found], places)
+    if "texts_file" in entry:
+        texts = checks.read_beside(source, entry["texts_file"], (*where, "texts_file"))
+        of_label = checks.as_mapping(texts, texts.data, ())
+        found = [_with_texts(texts, one, of_label) for one in found]
     by_label = {one.label: one for one in found}
     return [by_label[label] for label in _chosen(source, entry, where, str(included.path), by_label)]
+
+
+def _with_texts(texts: YamlSource, entry: ConstraintEntry, of_label: dict[str, Any]) -> ConstraintEntry:
+    """`entry` with the texts of its label, if there are some."""
+    if entry.label not in of_label:
+        return entry
+    known = entry.model_dump(exclude_defaults=True)
+    return checks.as_model(texts, ConstraintEntry, {**known, "texts": of_label[entry.label]}, (entry.label,))
+
+
+def _drawn_calls(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) -> list[ConstraintEntry]:
+    """So many function calls (`tokdfa.lab.measure.function_calls`), all with the options beside their number."""
+    checks.refuse_unknown(source, entry, where, ("function_calls", *SCHEMA_OPTIONS))
+    count = entry["function_calls"]
+    if not isinstance(count, int) or not 0 < count <= checks.MAX_ENTRIES:
+        raise source.error(f"a number of calls is expected, not {checks.brief(count)}", (*where, "function_calls"))
+    options = {key: value for key, value in entry.items() if key in SCHEMA_OPTIONS}
+    return [
+        _constraint(source, {"label": label, "json_schema": schema, "texts": texts, **options}, where)
+        for label, schema, texts in draw_calls(count, seed)
+    ]
 
 
 def _entries_of_folder(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:

@@ -166,6 +166,7 @@ def _item(
         "reference": reference.model_dump(mode="json") if reference else "",
         "measures": config.measures,
         **({"batch": config.batch.model_dump(mode="json")} if config.batch else {}),
+        **({"known": [entry.model_dump(mode="json") for entry in config.known]} if config.known else {}),
         "repeats": config.repeats,
         "limits": config.limits.model_dump(mode="json"),
         "settings": settings,

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import Backend
 
+#: Keys that an experiment which does not use them is stored without.
+OPTIONAL = ("minutes", "known", "parts", "batch")
 Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "batch", "memory"]
 
 
@@ -58,7 +60,11 @@ class Part(Strict):
 
 
 class ExperimentConfig(Strict):
-    """An experiment, resolved. Made by `load_config`; see the module's page for what it guarantees."""
+    """An experiment, resolved. Made by `load_config`; see the module's page for what it guarantees.
+
+    `known`: constraints whose masks along their texts every backend makes before it is measured, untimed, for those
+    that keep something for the next constraint.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
     question: str = ""
@@ -66,6 +72,7 @@ class ExperimentConfig(Strict):
     kind: str = "backends"
     tokenizers: list[str] = Field(default_factory=list)
     constraints: list[ConstraintEntry] = Field(default_factory=list)
+    known: list[ConstraintEntry] = Field(default_factory=list)
     backends: list[BackendEntry] = Field(default_factory=list)
     reference: str = ""
     workloads: list[Annotated[Workload, Field(discriminator="kind")]] = Field(default_factory=list)
@@ -101,7 +108,8 @@ class ExperimentConfig(Strict):
     @property
     def fingerprint(self) -> str:
         """10 hex digits of a hash of what results depend on (`identity`)."""
-        content = canonical_json(identity(self.model_dump(mode="json", exclude=set() if self.batch else {"batch"})))
+        unused = {key for key in OPTIONAL if not getattr(self, key)}
+        content = canonical_json(identity(self.model_dump(mode="json", exclude=unused)))
         return hashlib.sha256(content.encode()).hexdigest()[:10]
 
     @property
@@ -122,10 +130,11 @@ class ExperimentConfig(Strict):
         import yaml
 
         data = self.model_dump(mode="json", by_alias=True)
-        for key in ("minutes", "parts", "batch"):
+        for key in ("constraints", "known"):
+            data[key] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in getattr(self, key)]
+        for key in OPTIONAL:
             if not data[key]:
                 del data[key]
-        data["constraints"] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in self.constraints]
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_GRID = 1_000
 
 #: Keys that belong to experiments of the kind "backends" only.
-_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "batch", "parts")
+_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "batch", "parts", "known")
 
 
 def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> ExperimentConfig:
@@ -113,6 +113,7 @@ def _backend_fields(source: YamlSource, raw: dict[str, Any]) -> dict[str, Any]:
         "measures": _measures(source, raw),
         "batch": _batch(source, raw),
         "parts": _parts(source, raw, labels),
+        "known": read_constraints(source, raw, "known"),
     }
 
 

@@ -34,8 +34,10 @@ from tokdfa.lab.declare import (
     Say,
     Stat,
     Summary,
+    percentiles,
 )
 from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.measure import SHARED_PHASES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +58,18 @@ COUNTED = "count_"
 STEPS = "dfa_steps"
 
 _TIMES = (
-    *("compile", "first_mask", "mask_p50", "mask_mean", "mask_p90", "mask_p99", "mask_max", "wide_mean", "seen_p50"),
+    *(
+        "compile",
+        "own",
+        "first_mask",
+        "mask_p50",
+        "mask_mean",
+        "mask_p90",
+        "mask_p99",
+        "mask_max",
+        "wide_mean",
+        "seen_p50",
+    ),
     "advance_p50",
 )
 #: What an option or a part may change.
@@ -86,10 +99,10 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The frames of a run.
 
     "": the items, those that succeeded with the numbers of their samples and of their matchers' counters, the others
-    with their status alone, so that their cells say how they failed; ``mask``, ``seen``,
-    ``advance``: the samples of masks, of masks seen before, and of single tokens; ``compared``: the masks that were
-    compared with another contender's; ``differing``: of these the ones of contenders and places where some mask
-    differs.
+    with their status alone, so that their cells say how they failed; ``mask``, ``seen``, ``advance``: the samples of
+    masks, of masks seen before, and of single tokens; ``pooled``: compiles and first walks, one an item, and all masks;
+    ``compared``: the masks that were compared with another contender's; ``differing``: of these the ones of contenders
+    and places where some mask differs.
     """
     import pandas as pd
 
@@ -98,7 +111,12 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     times = rows[rows["status"].eq("ok") & rows["ns"].notna()]
     groups = {measure: group.groupby("item_id")["ns"] for measure, group in times.groupby("measure")}
     numbers: dict[str, Any] = {"compile": done["compile_s"] * 1e9, "first_mask": done["first_mask_s"] * 1e9}
+    if "phases" in done:
+        shared = [sum(json.loads(text or "{}").get(phase, 0.0) for phase in SHARED_PHASES) for text in done["phases"]]
+        numbers["own"] = numbers["compile"] - 1e9 * pd.Series(shared, done.index)
     if "mask" in groups:
+        first = times[(times["measure"] == "mask") & (times["repeat"] == 0)].groupby("item_id")["ns"].sum()
+        numbers["text"] = numbers.get("own", numbers["compile"]) + first
         numbers |= {f"mask_p{percent}": groups["mask"].quantile(percent / 100) for percent in (50, 90, 99)}
         numbers |= {"mask_mean": groups["mask"].mean(), "mask_max": groups["mask"].max()}
     if "advance" in groups:
@@ -128,10 +146,20 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "mask": masks,
         "seen": times[times["measure"] == "seen"].rename(columns={"ns": "seen_ns"}),
         "advance": times[times["measure"] == "advance"].rename(columns={"ns": "advance_ns"}),
+        "pooled": _pooled(measured, masks),
         "batch": _batches(times),
         "compared": compared,
         "differing": compared[places],
     }
+
+
+def _pooled(items: pd.DataFrame, masks: pd.DataFrame) -> pd.DataFrame:
+    """One row for each compile, first walk and mask."""
+    import pandas as pd
+
+    parts = {"compile, own": items.get("own"), "first walk": items.get("text")}
+    found = [items.assign(what=what, pooled_ns=taken) for what, taken in parts.items() if taken is not None]
+    return pd.concat([*found, masks.assign(what="mask", pooled_ns=masks["mask_ns"])]).dropna(subset=["pooled_ns"])
 
 
 #: Number of threads -> how a batch was filled.
@@ -212,12 +240,15 @@ def _by_constraint(value: str, title: str) -> Pivot:
 
 _COLUMNS = (
     text("label", "backend"),
-    *map(text, ("tokenizer", "constraint", "workload", "done", "phase", "way")),
+    *map(text, ("tokenizer", "constraint", "workload", "done", "phase", "way", "what")),
     seconds("compile_ns"),
     *(
         Column(name, title, "s", "lower", meaning, 1e-9)
         for name, title, meaning in (
             ("compile", "compile time", "from the constraint to a compiled one; median of the repeats"),
+            ("own", "own compile time", "without the automaton over bytes and the tokenizer's tables; of peers all"),
+            ("text", "time of a first walk", "own compile time, and all masks of the first walk"),
+            ("pooled_ns", "time", "of each compile, first walk and mask"),
             ("first_mask", "time to first mask", "compile, start a matcher, fill its first mask; median"),
             ("mask_ns", "mask time", "filling the mask once"),
             ("mask_p50", "median mask time", "filling the mask once; of the item's samples"),
@@ -254,6 +285,7 @@ _COLUMNS = (
     Column(STEPS, "steps of the DFA", "", "lower", "look-ups in the DFA's table by the walks of a compile"),
     Column("states", "states", "", "lower", "states of the compiled constraint"),
     Column("transitions", "transitions", "", "lower", "token transitions of the compiled constraint"),
+    Column("bytes", "size", "B", "lower", "of the compiled constraint, as the engine says"),
     Column("vocab_size", "vocabulary size", "", "neither", "logit width of the model"),
     Column("allowed", "tokens allowed", "", "neither", "tokens of a mask"),
     Column("share", "share allowed", "share", "neither", "allowed tokens over the vocabulary size"),
@@ -278,6 +310,23 @@ KIND = Kind(
             over=CASE,
             ratios="all",
             brief=("backend", "done", "compile time", "median mask time", "retained memory"),
+        ),
+        Summary(
+            "means",
+            "Means, medians and maxima",
+            "Of own compile times (without the automaton over bytes and the tokenizer's tables) and of first walks "
+            "(own compile time and all masks of the first walk) over constraints, of masks over all of them, first "
+            "masks included: who settles states when a mask needs them does then what others do when compiling.",
+            by=("what", "tokenizer", "label"),
+            values=(*percentiles("pooled_ns", of=(50, 90, 99)), Stat("pooled_ns", "count", "of")),
+            frame="pooled",
+        ),
+        Summary(
+            "sizes",
+            "Compiled constraints",
+            "Medians over the cases, and the largest.",
+            by=("tokenizer", "label"),
+            values=("states", "transitions", "bytes", Stat("states", "max", "states, max"), "bytes:max"),
         ),
         _PARTS,
         _OPTIONS,

@@ -23,6 +23,7 @@ from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import Strings, Texts, plan_walks
 from tokdfa.lab.run.kernel_steps import steps_of_entries, steps_of_kind
+from tokdfa.mask import allocate_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tokdfa.lab.declare.kind import Kind
     from tokdfa.lab.measure.batch import Batch
     from tokdfa.lab.measure.cases import Cases
+    from tokdfa.lab.measure.constraint_entry import ConstraintEntry
     from tokdfa.lab.measure.limits import Board, Limits
     from tokdfa.lab.measure.workloads import Walk, Workload
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -52,6 +54,7 @@ class GroupJob:
     seed: int
     limits: Limits
     batch: Batch | None = None
+    known: tuple[ConstraintEntry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,8 @@ def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
         if not contender.dropped:
             board.begin(contender.index, "warm up")
             warm_up(contender.backend, job.constraint.kind)
+            for entry in job.known:
+                attempt(_make_masks, contender.backend, entry, bench.tokenizer)
     timed = {"compile", "first_mask"} & set(job.measures)
     repeats = job.repeats if timed else 1
     measure_compiles(contenders, job.constraint, repeats, board.begin, first_mask="first_mask" in job.measures)
@@ -219,6 +224,16 @@ def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
     return GroupResult(
         tuple(outcomes), tuple(walks), bench.tokenizer.vocabulary.size, bench.tokenizer.vocabulary.fingerprint
     )
+
+
+def _make_masks(backend: Backend, entry: ConstraintEntry, tokenizer: Tokenizer) -> None:
+    """Make all masks along the texts of a constraint. Who cannot will not know its parts."""
+    compiled, mask = backend.compile(entry.build()), allocate_mask(backend.vocab.size)
+    for written in entry.texts:
+        matcher = compiled.start()
+        for token in tokenizer.encode(written):
+            matcher.fill_mask(mask)
+            matcher.advance(token)
 
 
 class _TooSlow(Exception):

@@ -160,6 +160,7 @@ class GroupTask:
             seed=first.seed,
             limits=config.limits,
             batch=config.batch,
+            known=tuple(config.known),
         )
 
     def _answer(self, job: Job, items: list[Item]) -> Answer:
