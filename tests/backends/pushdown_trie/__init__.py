@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tokdfa.backends.base import Phases
-from tokdfa.backends.pushdown_trie import fill, partition, state_table
+from tokdfa.backends.pushdown_trie import fill, partition, partition_lookup, state_table
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
@@ -39,8 +39,11 @@ def compile_cfg(cfg, vocab, **options) -> CompiledPushdown:
 def make_everything_wide(monkeypatch) -> None:
     """Let partitions be used where they would not pay, so that small vocabularies meet all that large ones do.
 
-    Every state is wide, every node with three descendants has a partition, and three tokens are kept as words.
+    Every state is wide, every node with three descendants has a partition as soon as it was met, and three tokens are
+    kept as words.
     """
     monkeypatch.setattr(state_table, "WIDE_BYTES", 1)
+    monkeypatch.setattr(state_table, "MOST_BYTES", 0)
     monkeypatch.setattr(fill, "SUBTREE", 2)
+    monkeypatch.setattr(partition_lookup, "PARTITION_WORK", 0)
     monkeypatch.setattr(partition, "DENSE", 2)

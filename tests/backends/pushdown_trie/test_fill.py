@@ -15,7 +15,7 @@ from tests.grammar.grammars import lark_grammars
 from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, short_texts
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
-from tokdfa.backends.pushdown_trie import fill, partition
+from tokdfa.backends.pushdown_trie import fill, partition, partition_lookup
 from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_PRUNES, OWN
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.rows import LOOPS
@@ -163,7 +163,7 @@ def test_many_wide_items(lexer, monkeypatch):
     part = Vocabulary([vocab.token_bytes(token) for token in range(300, 2300)] + [b""], end_tokens=[2000])
     machine = machine_of(grammar + "\n", lexer, part)
     check_walk(machine, part, 3, 3)
-    assert machine.pool.partitions.made > 30
+    assert machine.pool.partitions.made > 10
 
 
 def test_masks_are_right_while_partitions_are_dropped(monkeypatch):
@@ -209,8 +209,10 @@ LOOPING = [
 @pytest.mark.parametrize("first_bytes", [True, False])
 @pytest.mark.parametrize("lexer", LEXERS)
 @pytest.mark.parametrize("grammar", LOOPING)
-def test_states_that_loop(grammar, lexer, first_bytes):
-    """Blanks and digits from partitions of their own, beside the walk of the vocabulary's trie, branches or not."""
+def test_states_that_loop(grammar, lexer, first_bytes, monkeypatch):
+    """Blanks, digits and names from partitions of their own, beside the walk of the vocabulary's trie, branches or
+    not."""
+    monkeypatch.setattr(partition_lookup, "PARTITION_WORK", 0)
     vocab = load_tokenizer("mistral-v1").vocabulary
     machine = machine_of(grammar, lexer, vocab)
     machine.meta[M_PRUNES] = first_bytes
@@ -225,7 +227,7 @@ def test_states_that_loop(grammar, lexer, first_bytes):
                 break
             row = machine.run_text(vocab.token_bytes(rng.choice(found[0])), row)
     keys = machine.pool.partitions.part_keys
-    assert (keys[keys >= 0] & OWN).any() == ("W:" not in grammar)  # W is wide in most rows
+    assert (keys[keys >= 0] & OWN).any()
 
 
 def test_branches_spare_what_a_row_cannot_read():

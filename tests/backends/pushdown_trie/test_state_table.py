@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, WIDE
-from tokdfa.backends.pushdown_trie.state_table import LEAST_INTO_LOOPS, WIDE_BYTES, StateTable, pack_bytes
+from tokdfa.backends.pushdown_trie.state_table import (
+    LEAST_INTO_LOOPS,
+    MOST_BYTES,
+    WIDE_BYTES,
+    StateTable,
+    pack_bytes,
+)
 
 
 def flags_twin(table: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray) -> np.ndarray:
@@ -17,7 +23,7 @@ def flags_twin(table: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray)
     loops = (table == np.arange(len(table))[:, None]).any(axis=1) & few
     into = (live & loops[np.maximum(table, 0)]) @ sizes >= LEAST_INTO_LOOPS
     flags = np.where(accepting, ACCEPTS, 0) | np.where(counts == 0, ENDS, 0) | np.where(few, 0, WIDE)
-    return (flags | np.where((loops | into) & few, LOOPS, 0)).astype(np.uint8)
+    return (flags | np.where((loops | into) & few | ~few & (counts < MOST_BYTES), LOOPS, 0)).astype(np.uint8)
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 6), st.integers(1, 12), st.booleans())

@@ -2,13 +2,17 @@
 
 The walk keeps the row at each depth of the trie in a stack, so going back costs nothing; a byte is one look-up where it
 was read before. Where a node has many children, those that the row can read are looked up
-(`tokdfa.backends.pushdown_trie.branches`). A node with more than `SUBTREE` descendants whose row has a wide state is
-put off: its partition is taken, and the rest of what is below it is walked on its own. Where several items are wide,
-the smallest rest is walked: a token outside of it is inside one of them. Nodes of a rest at which the item that the
-rest is of goes on are not put off for its sake: no token below them stays inside it, or it would not be in the rest.
+(`tokdfa.backends.pushdown_trie.branches`). Below a node whose row has a wide state the walk goes by that state alone, its *guide*: a token that the guide reads to
+its end is allowed, and only where the guide does not go on are the rows on the way made, which costs far more than a
+look-up in an automaton. A node with more than `SUBTREE` descendants is put off if a partition by one of the wide states
+is there: it is taken, and the rest of what is below it is walked on its own. A partition of a subtree is made when the
+walks without it have cost as much as it does, so a first visit never pays for tables. Where several items are wide, the
+smallest rest is walked: a token outside of it is inside one of them. Nodes of a rest at which the item that the rest is
+of goes on are neither put off for its sake nor guided by it: no token below them stays inside it, or it would not be in
+the rest.
 
-At the root, tokens that begin with a byte of a state that loops (blanks, digits) are taken from its own partition; the
-walk of the vocabulary's trie leaves those bytes out.
+At the root, tokens that begin with a byte of a state that loops (blanks, digits, names) are taken from its own
+partition, if that is there; the walk of the vocabulary's trie leaves those bytes out.
 
 A partition that serves a string of bounded length counts no characters. So where such a string is all that a row reads,
 and its bound is near, tokens that stay inside it but are too long are taken out at the end.
@@ -44,13 +48,15 @@ from tokdfa.backends.pushdown_trie.items import item_left, wide_state
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NEEDS_DEFERRED,
     NOT_LISTED,
-    W_DEPTH,
     W_LISTED,
     W_NODES,
     W_SIGNATURE,
     W_SIZE,
+    W_WANTED,
     begin_place,
-    has_other_wide,
+    follow_guide,
+    guide_of,
+    is_served,
     mix,
     take_loops,
 )
@@ -102,6 +108,8 @@ class Filler:
         if status != OK:
             how = self._write_anew(machine, row, out, how, status)
         signature = pool.walk.counts[W_SIGNATURE]
+        if pool.walk.counts[W_WANTED]:
+            pool.divide_wanted()
         if how & HOW_PARTITIONS and machine.bound.counts:
             signature ^= self._take_out_long(machine, row, out)
         return signature
@@ -111,9 +119,11 @@ class Filler:
 
         Not for constraints with counted strings.
         """
-        return bool(
-            _fill_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, machine.pool.arrays.address) == OK
-        )
+        pool = machine.pool
+        status = _fill_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, pool.arrays.address)
+        if pool.walk.counts[W_WANTED]:
+            pool.divide_wanted()
+        return bool(status == OK)
 
     def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> int:
         """Supply what was missing, and write the mask again until nothing is; how it was written in the end."""
@@ -198,12 +208,14 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
     machine, pool = machine_at(machine_address), pool_at(pool_address)
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
     nodes, words, rows, path = pool.nodes, out.view(np.uint32), pool.walk_rows, pool.walk_path
-    deferred, places, depth_limit = pool.walk_deferred, pool.frame_place, pool.walk_meta[W_DEPTH]
+    deferred, places = pool.walk_deferred, pool.frame_place
     subtree = how >> HOW_SHIFT
     deferred[0, 0], deferred[0, 1], deferred[0, 2] = 0, start, -1
     waiting, first, spare = 1, True, pool.walk_meta[W_SIZE]
+    guides, known = pool.walk_guides, np.int64(0)  # rows are known up to this depth
     visited, listed, signature = np.int64(0), np.int64(0), np.uint64(0)
     paid = np.int64(0)
+    pool.walk_meta[W_WANTED] = 0
     while waiting > 0:
         waiting -= 1
         if visited - paid > 0xFFFF:  # between walks: one look at each node would cost 3 % of a mask
@@ -232,7 +244,7 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
         if first:
             words[:] = 0
             first = False
-        rows[0] = row
+        rows[0], guides[0], known = row, -1, np.int64(0)
         places[0, FRAME_STOP] = places[0, FRAME_END] = stop
         frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
         if frame and how & HOW_PARTITIONS and part < 0:
@@ -251,23 +263,37 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
                 break
             node = nodes[here]
             depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
-            before = np.int64(rows[depth])
             byte = np.int64(node & np.uint64(0xFF))
             visited += 1
             following = base + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-            if not reads_byte(before, byte, machine):
-                here = following
-                continue
-            target = np.int64(machine.transitions[before * 256 + byte]) - BIAS
-            path[depth] = byte
-            if target == UNKNOWN:
-                status, target = step_row(before, byte, machine, pool)
-                if status != OK:
-                    return status
-            if target < 0:
-                here = following
-                continue
             token = np.int64(node >> np.uint64(TOKEN_SHIFT))
+            known = min(known, depth)
+            path[depth] = byte
+            guide = np.int64(guides[depth])
+            if guide >= 0:
+                guide = follow_guide(guide, byte, pool)
+                while guide < 0 and known < depth:
+                    status, target = step_row(np.int64(rows[known]), np.int64(path[known]), machine, pool)
+                    if status != OK:
+                        return status
+                    known += 1
+                    rows[known] = target
+            if guide < 0:
+                before = np.int64(rows[depth])
+                if not reads_byte(before, byte, machine):
+                    here = following
+                    continue
+                target = np.int64(machine.transitions[before * 256 + byte]) - BIAS
+                if target == UNKNOWN:
+                    status, target = step_row(before, byte, machine, pool)
+                    if status != OK:
+                        return status
+                if target < 0:
+                    here = following
+                    continue
+                known = depth + 1
+                rows[known] = target
+            guides[depth + 1] = guide
             if token != spare:
                 words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
                 signature = mix(signature, token)
@@ -275,23 +301,26 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
                     pool.listed[listed] = token
                 listed += 1
             here += 1
-            rows[depth + 1] = target
-            if following - here < LEAST_BELOW:
+            if guide >= 0 or following - here < LEAST_BELOW:
                 continue
             status = close_row(target, machine, pool)
             if status != OK:
                 return status
-            if following - here >= subtree:
+            if how & HOW_PARTITIONS and machine.row_flags[target] & ROW_WIDE:
                 passed = of_state
                 for k in range(depth + 1):
                     if passed >= 0:
                         passed = np.int64(pool.transitions[passed * 256 + path[k]])
-                if machine.row_flags[target] & ROW_WIDE and has_other_wide(target, passed, depth_limit, machine, pool):
+                if following - here >= subtree and is_served(target, here, following - here, passed, machine, pool):
                     if waiting >= len(deferred):
                         return NEEDS_DEFERRED
                     deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = here, target, passed
                     waiting += 1
                     here = following
+                    continue
+                guide = guide_of(target, passed, machine, pool)
+                guides[depth + 1] = guide
+                if guide >= 0:
                     continue
             frame = _enter_branch(here, target, following, frame, machine, pool)
     machine.meta[M_NODES] += visited

@@ -210,7 +210,11 @@ class Machine(MachineTables):
         if status == a.NEEDS_POOL:
             self.pool.automata.fill_rows([int(self.meta[a.M_STATE])])
         elif status == a.NEEDS_PARTITION:
-            self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self._slices)
+            place, state, automata = int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self.pool.automata
+            if place and automata.partition_class[state & a.STATE_PART] < 0:
+                automata.class_of(state & a.STATE_PART)  # whose partition may be there, or is not paid for
+            else:
+                self.pool.divide(place, state, self._slices)
         elif status == a.NEEDS_CODE:  # another machine may have had it written
             self.bound.write(int(self.meta[a.M_PLACE]), more)
             self.follow_program()

@@ -18,10 +18,11 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STACK_BITS,
     STATE_MASK,
     STATE_PART,
+    STRICT,
     find_partition,
 )
 from tokdfa.backends.pushdown_trie.items import wide_state
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, WIDE
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import OPERATION, TERMINAL
 from tokdfa.vocabulary.mask_store import NARROW, count_ones
@@ -31,12 +32,20 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
-#: has, or -1: they are not listed.
-W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED = range(5)
+#: has, or -1: they are not listed; partitions that the last one wants for those to come; PARTITION_WORK.
+W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED, W_WANTED, W_PRICE = range(7)
 #: For the number of tokens listed: with what may come it stays less than 0.
 NOT_LISTED = -(1 << 40)
 #: A rest of so many nodes is good enough not to make further partitions for the same row.
 SMALL_REST = 30_000
+#: What it takes to make a partition of a subtree, besides the walk of it, in nodes of a walk.
+PARTITION_WORK = 10_000
+#: So many partitions a mask may want.
+MOST_WANTED = 4
+#: By what a partition of the tokens that begin with a byte that a state reads costs more.
+LOOP_FACTOR = 4
+#: The logarithm of the length of `walk_met`.
+MET_BITS = 14
 #: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
 NEEDS_DEFERRED = 100
 
@@ -49,15 +58,23 @@ class WalkScratch:
         #: By depth: the row before the byte, and the byte.
         self.walk_rows: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
         self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
+        #: int32, by depth: the state, with its kind, by which the walk goes; -1: by the row.
+        self.walk_guides: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
         #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one.
         self.walk_deferred: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
         #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
         self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
         self.frame_place: npt.NDArray[np.int64] = np.zeros((depths, 3), dtype=np.int64)
+        #: uint32: by a hash of subtree and partition class, how many nodes were walked for want of the partition.
+        self.walk_met: npt.NDArray[np.uint32] = np.zeros(1 << MET_BITS, dtype=np.uint32)
+        #: int64: place and state, with its kind, of each partition that is wanted.
+        self.walk_wanted: npt.NDArray[np.int64] = np.zeros((MOST_WANTED, 2), dtype=np.int64)
         #: int32: the tokens of the last mask, in any order, if it is narrow and was walked only.
         self.listed: npt.NDArray[np.int32] = np.zeros(NARROW, dtype=np.int32)
         self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
-        self.walk_meta: npt.NDArray[np.int64] = np.array([len(trie.nodes), trie.depth_limit, trie.size, 0, -1])
+        self.walk_meta: npt.NDArray[np.int64] = np.array(
+            [len(trie.nodes), trie.depth_limit, trie.size, 0, -1, 0, PARTITION_WORK]
+        )
         #: `walk_meta`, as Python's own ints.
         self.counts = self.walk_meta.data
 
@@ -125,6 +142,8 @@ def begin_place(place, row, passed, first, signature, words, machine, pool):  # 
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
+        if place == 0 and wide == state and pool.flags[state] & LOOPS:
+            continue  # its rest would be most of the trie: `take_loops` has one of what it reads
         known = np.int64(pool.partition_class[state])
         if known >= 0:
             known |= wide & ~STATE_PART
@@ -152,13 +171,66 @@ def begin_place(place, row, passed, first, signature, words, machine, pool):  # 
 
 
 @kernel
-def has_other_wide(row, passed, depth, machine, pool):  # type: ignore[no-untyped-def]
-    """Whether a row has a wide state besides `passed` that serves at a place below the root of the trie."""
+def is_served(row, place, size, passed, machine, pool):  # type: ignore[no-untyped-def]
+    """Whether a partition of a subtree of `size` nodes serves a row by one of its wide states, `passed` left out.
+
+    One that is missing is wanted, for the masks to come, when walks without it have cost as much as it will: so no
+    more is ever spent than twice what was best, and a first visit costs a walk (Karlin et al. 1988, ski rental).
+    """
+    depth, wanted = pool.walk_meta[W_DEPTH], np.int64(-1)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        wide = wide_state(machine.live_items[k], place, False, depth, machine, pool)
+        state = wide & STATE_PART
+        if wide < 0 or state == passed:
+            continue
+        known = np.int64(pool.partition_class[state])
+        if known < 0:
+            return True  # it is asked for
+        known |= wide & ~STATE_PART
+        if find_partition(place, known, pool) >= 0:
+            return True
+        wanted = known
+    if wanted >= 0:
+        _note_wanted(place, wanted, size, pool.walk_meta[W_PRICE] + size // 2, pool)
+    return False
+
+
+@kernel
+def _note_wanted(place, state, nodes, work, pool):  # type: ignore[no-untyped-def]
+    """Note that `nodes` are walked for want of a partition, and that it is wanted, if all such walks come to `work`."""
+    spot = mix(mix(np.uint64(0), place), state) >> np.uint64(64 - MET_BITS)
+    pool.walk_met[spot] += np.uint32(nodes)
+    count = pool.walk_meta[W_WANTED]
+    if pool.walk_met[spot] < work or count == len(pool.walk_wanted):
+        return
+    pool.walk_wanted[count, 0], pool.walk_wanted[count, 1] = place, state
+    pool.walk_meta[W_WANTED] = count + 1
+
+
+@kernel
+def guide_of(row, passed, machine, pool):  # type: ignore[no-untyped-def]
+    """The wide state of a closed row, with its kind, that reads the most bytes, or -1; `passed` is left out."""
+    depth, guide, most = pool.walk_meta[W_DEPTH], np.int64(-1), np.int64(-1)
     for k in range(machine.live_begin[row], machine.live_end[row]):
         wide = wide_state(machine.live_items[k], np.int64(1), False, depth, machine, pool)
-        if wide >= 0 and wide & STATE_PART != passed:
-            return True
-    return False
+        state = wide & STATE_PART
+        if wide < 0 or state == passed:
+            continue
+        count = np.int64(0)
+        for quarter in range(4):
+            count += count_ones(pool.reads[state, quarter])
+        if count > most:
+            guide, most = wide, count
+    return guide
+
+
+@kernel
+def follow_guide(guide, byte, pool):  # type: ignore[no-untyped-def]
+    """The state, with its kind, after a byte that stays inside its terminal; -1 if it does not."""
+    target = np.int64(pool.transitions[(guide & STATE_PART) * 256 + byte])
+    if target < 0 or (guide & STRICT and pool.flags[target] & ACCEPTS):
+        return np.int64(-1)
+    return target | (guide & STRICT)
 
 
 @kernel
@@ -166,7 +238,8 @@ def take_loops(row, deferred, listed, signature, words, machine, pool):  # type:
     """(status, how many rests of partitions were put off, tokens listed, the signature): what states that loop read
     over and over.
 
-    The bytes that they read are taken out of those that frame 1, the root's, has left to walk.
+    The bytes that they read are taken out of those that frame 1, the root's, has left to walk. A partition that is
+    missing is wanted when it was missed twice, or by a state that reads few bytes twenty times.
     """
     waiting = np.int64(0)
     taken = pool.frame_left[0]
@@ -182,8 +255,10 @@ def take_loops(row, deferred, listed, signature, words, machine, pool):  # type:
         known = np.int64(pool.partition_class[state])
         part = find_partition(np.int64(0), known | OWN, pool) if known >= 0 else np.int64(-1)
         if part < 0:
-            machine.meta[M_PLACE], machine.meta[M_STATE] = 0, state | OWN
-            return NEEDS_PARTITION, waiting, listed, signature
+            price = LOOP_FACTOR * pool.walk_meta[W_PRICE]
+            gain = price // 2 if pool.flags[state] & WIDE else price // 20
+            _note_wanted(np.int64(0), (known if known >= 0 else state) | OWN, gain, price, pool)
+            continue
         if waiting >= len(deferred):
             return NEEDS_DEFERRED, waiting, listed, signature
         take_inside(part, False, words, pool)

@@ -20,7 +20,7 @@ from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.lengths import TokenLengths
 from tokdfa.backends.pushdown_trie.machine_tables import SpareTables
 from tokdfa.backends.pushdown_trie.partition import Partitions, TrieParts
-from tokdfa.backends.pushdown_trie.partition_lookup import SMALL_REST, WalkScratch
+from tokdfa.backends.pushdown_trie.partition_lookup import SMALL_REST, W_WANTED, WalkScratch
 from tokdfa.backends.pushdown_trie.slices import Slices
 from tokdfa.core.locks import new_lock
 
@@ -82,6 +82,17 @@ class Pool:
             parts.share(state | kind, within)  # the state's own rest would not be much smaller
             return
         parts.divide(place, state | kind, automata, within)
+
+    def divide_wanted(self) -> None:
+        """Make the partitions of subtrees that the last mask wants for those to come. Raises what making a row
+        raises.
+        """
+        counts, drops = self.walk.counts, self.partitions.drops
+        wanted = self.walk.walk_wanted[: counts[W_WANTED]].tolist()
+        counts[W_WANTED] = 0
+        for place, state in wanted:
+            if self.partitions.drops == drops:  # else places of rests are gone
+                self.divide(place, state)
 
     def more_room_to_defer(self) -> None:
         """Twice as many subtrees may be put off by a walk."""

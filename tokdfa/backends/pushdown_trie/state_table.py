@@ -4,9 +4,10 @@ A state is a number; state 0 stands for "before the first byte" and is nowhere e
 1 kB a state and saves the look-up of a byte class at each step.
 
 Layout, by state: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNKNOWN; ``flags`` uint8: may end
-(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST), reads few bytes, but some
-over and over, or leads there (LOOPS); ``reads`` uint64, shape (states, 4): the bytes that lead on; ``partition_class``
-int32: a state with the same partitions, -1 if that was not asked yet (`tokdfa.backends.pushdown_trie.automaton_table`);
+(ACCEPTS), cannot go on (ENDS), reads many bytes (WIDE), ends where it first may (SHORTEST), is read over and over
+or leads there, but by few bytes (LOOPS); ``reads`` uint64, shape (states, 4): the bytes that lead on;
+``partition_class`` int32: a state with the same partitions, -1 if that was not asked yet
+(`tokdfa.backends.pushdown_trie.automaton_table`);
 ``owner`` int32: the number of its lazy automaton, -1 for a state of an explicit one, and ``place`` int32: the state
 there (`LazyRows`).
 """
@@ -32,6 +33,8 @@ Int32 = npt.NDArray[np.int32]
 
 #: A state that reads at least so many different bytes is wide: its partition pays.
 WIDE_BYTES = 24
+#: A wide state that reads fewer is one of those with LOOPS, too: of a name, a number in hexadecimal.
+MOST_BYTES = 128
 #: A state from which so many bytes lead to states that loop is treated as one of them.
 LEAST_INTO_LOOPS = 8
 #: Items have 21 bits for a state.
@@ -96,7 +99,7 @@ class StateTable:
         first = self.state_count
         # copies, since numba compiles a kernel once more for frozen arrays
         automaton = table.copy(), byte_class.copy(), accepting.copy(), is_shortest, first
-        _enter_states_kernel(*automaton, self.transitions, self.flags, self.reads, WIDE_BYTES)
+        _enter_states_kernel(*automaton, self.transitions, self.flags, self.reads, WIDE_BYTES, MOST_BYTES)
         self.state_count += len(table)
         return first
 
@@ -187,7 +190,7 @@ def pack_bytes(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
 
 @kernel
 def _enter_states_kernel(  # type: ignore[no-untyped-def]
-    table, byte_class, accepting, is_shortest, first, transitions, flags, reads, wide_bytes
+    table, byte_class, accepting, is_shortest, first, transitions, flags, reads, wide_bytes, most_bytes
 ):
     """Write transitions, flags and reads of an automaton's states, which are to be `first` and those after it.
 
@@ -208,6 +211,7 @@ def _enter_states_kernel(  # type: ignore[no-untyped-def]
                 again |= table[state, column] == state
         loops[state] = again and live < wide_bytes
         wide = ENDS if live == 0 else (WIDE if live >= wide_bytes else 0)
+        wide |= LOOPS if wide_bytes <= live < most_bytes else 0
         flags[first + state] = (ACCEPTS if accepting[state] else 0) | wide | (SHORTEST if is_shortest else 0)
         begin = 256 * (first + state)
         for byte in range(256):
