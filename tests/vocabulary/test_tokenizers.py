@@ -209,7 +209,7 @@ def test_another_process_gets_the_same_tokenizer(every: list[Tokenizer]) -> None
     assert run.stdout.decode().strip() == str(expected)
 
 
-def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
+def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path: Path) -> None:
     program = (
         "import sys, tokdfa.vocabulary.tokenizers as t\n"
         "heavy = {'sentencepiece', 'tiktoken', 'tokenizers', 'mistral_common', 'llama_models', 'torch'}\n"
@@ -218,7 +218,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
         "t.load_tokenizer('mistral-v1'); assert imported() == {'sentencepiece'}, imported()\n"
         "t.load_tokenizer('llama3'); assert imported() == {'sentencepiece', 'tiktoken'}, imported()\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    nothing_kept = {"XDG_CACHE_HOME": str(tmp_path)}  # a vocabulary that is kept needs none of them
+    environment = {**os.environ, **nothing_kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, env=environment)
 
 

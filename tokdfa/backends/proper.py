@@ -24,14 +24,6 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
-from tokdfa.backends.matcher_situations import MatcherSituations
-from tokdfa.backends.proper_liveness import ProperLiveness
-from tokdfa.backends.proper_merge.cartesian_merge import (
-    CONTEXT_TABLES,
-    CartesianMerge,
-    CartesianMergeMatcher,
-    CompiledCartesianMerge,
-)
 from tokdfa.constraint import Grammar, JsonSchema, Regex
 from tokdfa.errors import UnsupportedConstraint
 
@@ -41,6 +33,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.base import Matcher
+    from tokdfa.backends.proper_liveness import ProperLiveness
+    from tokdfa.backends.proper_merge.cartesian_merge import CartesianMergeMatcher, CompiledCartesianMerge
     from tokdfa.backends.proper_merge.proper_states import ProperStates
     from tokdfa.backends.situation_source import SituationSource
     from tokdfa.constraint import Constraint
@@ -81,6 +75,8 @@ class WithProper(Backend):
         plain = self._compile_plain(constraint)
         if not self.settings["proper"]:
             return plain
+        from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge  # much, and seldom used
+
         plain.working.budget = self._step_budget  # its steps are those of the whole
         # a bounded schema is a regular language, and `cartesian_merge` takes it: nothing is left to look ahead for
         bounded = isinstance(constraint, JsonSchema) and constraint.max_nesting is not None
@@ -102,6 +98,8 @@ class ProperConstraint(CompiledConstraint):
     """What a strategy made of a constraint, and the automaton of proper sequences beside it."""
 
     def __init__(self, plain: CompiledConstraint, proper: CompiledConstraint, lookahead: int) -> None:
+        from tokdfa.backends.proper_merge.cartesian_merge import CONTEXT_TABLES
+
         super().__init__(plain.constraint, plain.vocab, plain.backend_name)
         self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
         self.dropped = plain.dropped
@@ -111,6 +109,8 @@ class ProperConstraint(CompiledConstraint):
 
     def _start(self, context: tuple[int, ...]) -> Matcher:
         """A matcher after the tokens `context`, which the first token must not merge with."""
+        from tokdfa.backends.proper_merge.cartesian_merge import CartesianMergeMatcher
+
         proper, text = self.proper._start(context), self.plain._start(())
         assert isinstance(proper, CartesianMergeMatcher)
         assert isinstance(text, StateMatcher)
@@ -119,6 +119,9 @@ class ProperConstraint(CompiledConstraint):
 
     def _make_liveness(self, states: ProperStates, texts: SituationSource | None) -> ProperLiveness:
         """What matchers with the same states and texts share."""
+        from tokdfa.backends.matcher_situations import MatcherSituations
+        from tokdfa.backends.proper_liveness import ProperLiveness
+
         if texts is None:
             text = self.plain._start(())
             assert isinstance(text, StateMatcher)
@@ -185,6 +188,8 @@ def proper_texts(vocab: Vocabulary) -> CompiledCartesianMerge:
 
     The vocabulary must have its tokenizer. Raises as `all_texts` does.
     """
+    from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CompiledCartesianMerge
+
     assert vocab.tokenizer is not None
     compiled = CartesianMerge(vocab).compile(all_texts(vocab.tokenizer))
     assert isinstance(compiled, CompiledCartesianMerge)

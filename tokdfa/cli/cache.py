@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 KINDS = {
     "kernels": "compiled kernels",
     "dequantized": "unpacked models",
+    "vocabularies": "vocabularies of tokenizers, with their tries",
     "merge-rules": "merge rules of tokenizers",
     "pretokenizers": "pre-tokenizers as automata",
     "pools": "automata of pushdown_trie",

@@ -25,17 +25,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numba
 from numba import config as numba_config
 from numba.core.compiler_lock import global_compiler_lock
 
 from tokdfa.core import first_use, kernel_store, locks
-from tokdfa.core.kernel_parts import PART_OPTIONS, KernelPipeline, attach_part, function_of_part
+from tokdfa.core.kernel_parts import UnusedKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from numba.core.registry import CPUDispatcher
 
 # a thread that compiles a kernel holds it, and would for ever in the child of a fork
 locks.watch(global_compiler_lock._lock)
@@ -80,6 +77,12 @@ FIRST_MASKS: dict[str, first_use.Expected] = {
 }
 
 
+#: numba's, as `numba.njit` would have them.
+_OPTIONS: dict[str, Any] = {
+    **{"nopython": True, "boundscheck": None, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+}
+
+
 def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
     """Mark a function as a kernel: compiled by numba at first call, without the GIL, kept on disk.
 
@@ -87,22 +90,10 @@ def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) 
     """
     if function is None:
         return lambda given: kernel(given, inline=inline)
-    options = {"nogil": True, "error_model": "numpy", "forceinline": inline}
-    dispatcher = numba.njit(no_cfunc_wrapper=True, pipeline_class=KernelPipeline, **options)(function)
     if numba_config.DISABLE_JIT:
-        return dispatcher
+        return function
     is_kept = Path(function.__code__.co_filename).exists()  # not from a prompt
-
-    def make_part() -> CPUDispatcher:
-        part = numba.njit(**PART_OPTIONS, **options)(function_of_part(function))
-        if is_kept:
-            part._cache = kernel_store.KernelStore(part.py_func, is_part=True)
-        return part
-
-    attach_part(dispatcher, make_part)
-    if is_kept:
-        dispatcher._cache = kernel_store.KernelStore(function, is_part=False)
-    return dispatcher
+    return UnusedKernel(function, {**_OPTIONS, "forceinline": inline}, kernel_store.KernelStore if is_kept else None)
 
 
 def steps_of(backend: str, *, proper: bool = False) -> tuple[str, ...]:

@@ -16,12 +16,14 @@ This leans on numba's private names, those of version 0.68: `CodeLibrary.finaliz
 from __future__ import annotations
 
 import gc
+from functools import update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from tokdfa.core.locks import cached_property
@@ -31,12 +33,24 @@ if TYPE_CHECKING:
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc, unused-ignore]
-    """The dispatcher that Python calls. To numba it is of the type of its part."""
+    """The dispatcher that Python calls. To numba it is of the type of its part.
+
+    It is made by its first call, as that takes 0.1 ms, and a first mask calls few of the kernels that it imports: until
+    then its class is `UnusedKernel`.
+    """
+
+    _options: dict[str, Any]
+    #: Makes what keeps code on disk, of a function, and whether it is a part; None if nothing does.
+    _store: Callable[[Any, bool], Any] | None
 
     @cached_property
     def part(self) -> CPUDispatcher:
         """The dispatcher that callers see, made when one is compiled."""
-        return self._make_part()
+        part = CPUDispatcher(
+            _function_of_part(self.py_func), targetoptions=self._options | PART_OPTIONS, pipeline_class=_PartPipeline
+        )
+        part._compiler.fold_argument_types = _widening(part._compiler.fold_argument_types)
+        return _finish(part, self._store, is_part=True)
 
     @property
     def _numba_type_(self) -> Any:
@@ -53,6 +67,44 @@ class Kernel(CPUDispatcher):  # type: ignore[misc, unused-ignore]
                 gc.enable()
 
 
+class UnusedKernel(Kernel):
+    """A kernel that has not been called. Its dispatcher is made when more is asked of it than what it is made of."""
+
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], store: Callable[[Any, bool], Any] | None
+    ) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._options, self._store = function, options, store
+
+    def _make(self) -> None:
+        with global_compiler_lock:
+            if type(self) is UnusedKernel:  # and not another thread was here
+                CPUDispatcher.__init__(self, self.py_func, targetoptions=self._options, pipeline_class=KernelPipeline)
+                _finish(self, self._store, is_part=False).__class__ = Kernel
+
+    def __call__(self, *arguments: Any) -> Any:
+        self._make()
+        return self(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._make()
+        return getattr(self, name)
+
+    def compile(self, sig: Any) -> Any:
+        self._make()
+        return self.compile(sig)
+
+
+def _finish(dispatcher: Any, store: Callable[[Any, bool], Any] | None, *, is_part: bool) -> Any:
+    """A dispatcher that has just been made, with what is the same for all of ours."""
+    dispatcher._compiler._customize_flags = _Flags
+    if store is not None:
+        dispatcher._cache = store(dispatcher.py_func, is_part)
+    return dispatcher
+
+
 class _Flags(Flags):  # type: ignore[misc, unused-ignore]
     """numba's flags, which it compares whenever it types a call: by asking for one flag after the other."""
 
@@ -66,27 +118,13 @@ class _Flags(Flags):  # type: ignore[misc, unused-ignore]
 _DEFAULT_FLAGS, _HASH_OF_FLAGS = Flags().values(), hash(Flags())
 
 
-def function_of_part(function: Callable[..., Any]) -> FunctionType:
+def _function_of_part(function: Any) -> FunctionType:
     """What a part is compiled from: a function of its own, as numba tells functions by identity and by name."""
     part = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     part.__module__, part.__qualname__ = function.__module__, f"{function.__qualname__}.part"
     return part
-
-
-def attach_part(dispatcher: CPUDispatcher, make_part: Callable[[], CPUDispatcher]) -> None:
-    """Let kernels call what `make_part` makes, compiled with PART_OPTIONS, where they name `dispatcher`."""
-
-    def make() -> CPUDispatcher:
-        part = make_part()
-        part._compiler._customize_flags = _Flags
-        part._compiler.fold_argument_types = _widening(part._compiler.fold_argument_types)
-        return part
-
-    dispatcher.__class__ = Kernel
-    dispatcher._compiler._customize_flags = _Flags
-    dispatcher._make_part = make
 
 
 def _widening(fold: Callable[..., Any]) -> Callable[..., Any]:
@@ -208,5 +246,5 @@ class _PartPipeline(KernelPipeline):
         super().__init__(typing_context, target_context, PartLibrary(target_context.codegen(), "part"), *rest)
 
 
-#: numba's options for the dispatcher of a part, beside those of its kernel.
-PART_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartPipeline}
+#: numba's options for a part, beside those of its kernel.
+PART_OPTIONS = {"no_cpython_wrapper": True}

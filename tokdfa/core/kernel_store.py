@@ -141,7 +141,7 @@ class KernelStore(_Cache):  # type: ignore[misc, unused-ignore]
     Trouble with the disk costs the time of compiling, nothing else.
     """
 
-    def __init__(self, function: Callable[..., Any], *, is_part: bool) -> None:
+    def __init__(self, function: Callable[..., Any], is_part: bool) -> None:
         self._function, self._is_part, self._is_enabled = function, is_part, True
 
     @property

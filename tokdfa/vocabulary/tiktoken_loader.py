@@ -27,7 +27,6 @@ from tokdfa.errors import TokenizerError, UnknownNameError
 from tokdfa.vocabulary.loading import (
     LoadedTokenizer,
     choose_end_tokens,
-    package_file,
     parse_json,
     read_file,
 )
@@ -92,15 +91,14 @@ _TEKKEN_SPECIAL = (
 )
 
 
-def load_llama3(size: int | None = None) -> LoadedTokenizer:
+def load_llama3(path: Path, size: int | None = None, name: str = "llama3") -> LoadedTokenizer:
     """Llama 3: 128,000 ranks and 256 special tokens. Three end tokens: of the text, of a message, of a turn."""
-    path = package_file("llama_models", "llama3/tokenizer.model", "the tokenizer llama3")
     tokens = _read_ranks(path)
     names = _LLAMA3_SPECIAL.split()
     names += [f"<|reserved_special_token_{index + 2}|>" for index in range(_LLAMA3_SPECIAL_COUNT - len(names))]
     special = {len(tokens) + index: name for index, name in enumerate(names)}
     ends = choose_end_tokens(path, ("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"), special)
-    vocabulary = Vocabulary(tokens + [b""] * len(names), ends, special, size, "llama3")
+    vocabulary = Vocabulary(tokens + [b""] * len(names), ends, special, size, name)
     return _with_encoder(path, vocabulary, dict(zip(tokens, range(len(tokens)), strict=True)), PATTERNS["llama3"])
 
 
@@ -125,13 +123,12 @@ def load_rank_file(
     return _with_encoder(path, vocabulary, {spelled: rank for rank, spelled in by_rank.items()}, PATTERNS[pattern])
 
 
-def load_tekken(path: Path | None = None, size: int | None = None, name: str = "tekken") -> LoadedTokenizer:
-    """A Tekken file; that of mistral-common (131,072 tokens, 1,000 of them special) when `path` is None.
+def load_tekken(path: Path, size: int | None = None, name: str = "tekken") -> LoadedTokenizer:
+    """A Tekken file; that of mistral-common has 131,072 tokens, 1,000 of them special.
 
     End token: ``</s>``. O(size of the file). Raises TokenizerError, VocabularyError (`size` too small),
     MissingDependency.
     """
-    path = path or package_file("mistral_common", "data/tekken_240911.json", "the tokenizer tekken")
     content = parse_json(path, read_file(path))
     config = content.get("config")
     if not isinstance(config, dict):

