@@ -225,7 +225,8 @@ class JsonSchema(Constraint):
     - `profile`: where the options below that are None begin. ``all``: every way that JSON has, to judge texts by;
       ``generation``: the way people and programs write JSON, for models to write in (`PROFILES`). A text of
       ``generation`` is one of ``all``, and a schema with a valid value has a text in both.
-    - `order`: ``schema``: declared properties come in the order of the schema, then others; ``any``: in any order.
+    - `order`: ``schema``: declared properties come in the order of the schema, then others; required ones may come
+      first, in the order of ``required``, unless members are counted or depend on each other; ``any``: in any order.
     - `duplicates`: ``declared``: a name that the schema declares comes once in an object, others are not remembered;
       ``refused``: no object has two equal names, however they are escaped. Where undeclared names are too many to be
       remembered, the schema is refused (`tokdfa.json_schema.distinct`).

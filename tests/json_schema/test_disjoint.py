@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.json_schema.schemas import COMMON_VALUES, NAMES, documents, exact, expand, scalars, values
 from tests.naive.schema_values import shape_holds
-from tokdfa.errors import SchemaUnsupported
+from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema.disjoint import candidates
 
 if TYPE_CHECKING:
@@ -91,3 +91,33 @@ def test_tags_behind_a_reference_beside_which_nothing_counts() -> None:
         "definitions": {"any": {"type": "string"}},
     }
     assert compared_pairs(*branches(schema)) == [(0, 1)]
+
+
+def test_types_are_told_apart_one_by_one() -> None:
+    """All branches hold what is no object; as objects, they are disjoint by their tags."""
+    parts = [{"properties": {"t": {"const": k}, f"x{k}": {"minItems": 1}}, "required": ["t"]} for k in range(3)]
+    shape_builder, root, _ = expand({"oneOf": parts})
+    shape = shape_builder.shape(root)
+    assert (shape.constants, shape.numbers, shape.strings, shape.arrays) == (0, (), (), ())
+    assert len(shape.objects) == 3
+    assert not any(clause.choices for clause in shape.objects)
+
+
+def _untyped(schema: dict[str, Any]) -> dict[str, Any]:
+    return {keyword: value for keyword, value in schema.items() if keyword != "type"}
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(tagged | tagged.map(_untyped) | listed, min_size=2, max_size=3),
+    st.lists(values | scalars, min_size=10, max_size=20),
+)
+def test_one_of_is_exactly_one(parts: list[Any], drawn: list[Any]) -> None:
+    shape_builder, root, _ = expand({"oneOf": parts})
+    try:
+        shape, each = shape_builder.shape(root), branches({"oneOf": parts})
+    except (SchemaUnsupported, SchemaError):
+        assume(False)
+    for value in map(exact, drawn):
+        count = sum(shape_holds(each[0], one, value) for one in each[1])
+        assert shape_holds(shape_builder, shape, value) == (count == 1), value

@@ -3,11 +3,17 @@
 The plain case, declared names that may or must be there and others of one kind or none, is a chain: before each member
 one NAMES instruction with the window up to the next required name. After the last required name the object may close,
 and other names may begin; what follows them is a loop.
+
+Required names may also come first, in the order of ``required``: that is an array, and has an order, while
+``properties`` is an object, which programs may write anew with its members sorted. So many of them as one likes come
+first, and the others follow as a chain of their own, which is written when it is first reached.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from itertools import accumulate
+from operator import and_, eq
 from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import spend
@@ -45,7 +51,8 @@ class ObjectLowering:
         assert plan is not None
         is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands and not clause.choices
         if is_plain and not plan.remembered and not (self.any_order and plan.names):
-            return self._chain(plan)
+            is_fixed = self.writer.oracle.compares and not plan.kinds  # see `tokdfa.json_schema.unique_items`
+            return self._chain(plan, () if is_fixed else clause.required)
         return _StateLowering(self, clause, plan).lower()
 
     def table(self, plan: ObjectPlan) -> int:
@@ -82,7 +89,8 @@ class ObjectLowering:
                 places.append(text)
         return places, other
 
-    def _chain(self, plan: ObjectPlan) -> int:
+    def _chain(self, plan: ObjectPlan, first: tuple[str, ...]) -> int:
+        """A plain object; `first`: names that may come first, in this order."""
         writer, builder, comma, colon = self.writer, self.builder, self.comma, self.colon
         close = builder.read(self.closes, RETURN_PLACE)
         table = self.table(plan)
@@ -102,13 +110,49 @@ class ObjectLowering:
         if plan.names and (other >= 0 or not plan.kinds):
             values = [writer.reader(state) for state in plan.states]
             chain = MemberChain(table, values, plan.required, other, comma, colon, close, after, more)
-            key = builder.member_chain(chain)
+            key = self._first_names(plan, first, chain) if first else builder.member_chain(chain)
         else:
             key = self._mixed_chain(plan, table, after, more, kinds)
         starts = [key] if key >= 0 else []
         if is_done:
             starts.append(builder.read(self.bare, RETURN_PLACE))
         return builder.read(self.opens, builder.any_of(starts))
+
+    def _first_names(self, plan: ObjectPlan, first: tuple[str, ...], chain: MemberChain) -> int:
+        """The place of the first name where some may come first; `chain`: what the members are otherwise."""
+        begin = sum(accumulate(map(eq, first, plan.names), and_))  # so far both orders are the same
+        if begin == len(first):
+            return self.builder.member_chain(chain)
+        places = {name: k for k, name in enumerate(plan.names)}
+        key = self._after_first(plan, [places[name] for name in first], begin, chain)
+        for k in reversed(range(begin)):
+            value = self.writer.value(plan.states[k], self.builder.read(self.comma, key))
+            key = self.builder.names(chain.table, k, k, [self.builder.read(self.colon, value)], -1)
+        return key
+
+    def _after_first(self, plan: ObjectPlan, first: list[int], count: int, chain: MemberChain) -> int:
+        """The place of the next name when the first `count` of these have come first."""
+        writer, builder = self.writer, self.builder
+        done = frozenset(first[:count])
+        kept = [k for k in range(len(plan.names)) if k not in done]
+        key = chain.more
+        if kept:
+            others = tuple(plan.names[k] for k in first[:count])
+            rest = plan._replace(names=tuple(plan.names[k] for k in kept), excluded=others + plan.excluded)
+            values, required = [chain.values[k] for k in kept], [plan.required[k] for k in kept]
+            key = builder.member_chain(chain._replace(table=self.table(rest), values=values, required=required))
+        if count == len(first):
+            return key
+        after = builder.frame(f"after {count + 1} of {len(first)} required names")
+        builder.enter(after, writer.lazy(partial(self._goes_on, plan, first, count + 1, chain)))
+        value = writer.value(plan.states[first[count]], builder.call(after, RETURN_PLACE))
+        return builder.names_instead(key, kept.index(first[count]), builder.read(self.colon, value))
+
+    def _goes_on(self, plan: ObjectPlan, first: list[int], count: int, chain: MemberChain) -> int:
+        """The place of a comma and the next name, or of the end, when so many names have come first."""
+        key = self._after_first(plan, first, count, chain)
+        places = [self.builder.read(self.comma, key)] if key >= 0 else []
+        return self.builder.any_of(places + [chain.close] * (count == len(first)))
 
     def _mixed_chain(self, plan: ObjectPlan, table: int, after: int, more: int, kinds: Sequence[int]) -> int:
         """The place of the first name where other names are of several kinds."""

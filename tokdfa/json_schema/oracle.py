@@ -38,6 +38,8 @@ class Oracle:
         remembers: bool = False,
     ) -> None:
         self.remembers = remembers
+        #: Whether the document may have arrays whose items must differ.
+        self.compares = schemas.document.may_have("uniqueItems")
         self.schemas, self.shape_of, self.has_value, self.distinct = schemas, shape_of, has_value, distinct
         #: What is seen of states without making their shapes.
         self.listed = Listed(schemas)

@@ -1,8 +1,8 @@
 """Expanding: the shape of a literal, and of a state, with the keywords that apply schemas to the same value.
 
 allOf and ``$ref`` intersect, anyOf unites, not complements, ``if`` is (if and then) or (not if and else), oneOf is each
-branch and none of the others. A branch of oneOf is only joined with the complements of those that it may overlap with,
-which `emptiness` decides; mostly there are none.
+branch and none of the others, type by type. A branch of oneOf is only joined with the complements of those that it may
+overlap with, which `emptiness` decides; mostly there are none.
 
 A literal that comes up again while its own shape is made is a loop in place. Where all on the way must hold at once, it
 adds nothing; where there is a choice or a complement on the way, the schema means nothing certain and is refused.
@@ -247,6 +247,19 @@ class ShapeBuilder:
         shapes = [self.shape(state) for state in states]
         if len(states) == 1:
             return shapes[0]
+        once = twice = 0
+        for shape in shapes:
+            once, twice = once | shape.constants, twice | once & shape.constants
+        found = [Shape(constants=once & ~twice)]
+        for kind in ("numbers", "strings", "arrays", "objects"):
+            # types are apart: branches that share numbers may still be told apart as objects
+            parts = [Shape(**{kind: getattr(shape, kind)}) for shape in shapes]
+            if sum(getattr(part, kind) == getattr(ANYTHING, kind) for part in parts) < 2:
+                found += self._one_of_type(node, kind, states, parts)
+        return check_size(unite(found), node, "oneOf")
+
+    def _one_of_type(self, node: Node, kind: str, states: list[State], shapes: list[Shape]) -> list[Shape]:
+        """What exactly one of some states holds of the values of one type, of which their shapes are."""
         overlaps: list[list[int]] = [[] for _ in states]
         # to look for the pairs that may have a value in common pays where there are many
         pairs = (
@@ -263,9 +276,10 @@ class ShapeBuilder:
         found: list[Shape] = []
         for exact, others in zip(shapes, overlaps, strict=True):
             for other in sorted(others):
-                exact = self._join(exact, self.negated(states[other]), node, "oneOf")
+                outside = Shape(**{kind: getattr(self.negated(states[other]), kind)})
+                exact = self._join(exact, outside, node, "oneOf")
             found.append(exact)
-        return check_size(unite(found), node, "oneOf")
+        return found
 
     def _conditional(self, node: Node) -> Shape:
         schema = node.schema

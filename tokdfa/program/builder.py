@@ -273,6 +273,16 @@ class ProgramBuilder(GrowingCode):
                 code.extend((NAMES, begin, 0, TERMINAL, comma, key))
         return key
 
+    def names_instead(self, key: int, index: int, place: int) -> int:
+        """The NAMES at `key`, as `member_chain` writes them, but that name `index` leads to `place`."""
+        begin = self.code[3 * key + 1]
+        table, low, high, other, _, targets = self.arguments[begin : begin + 6]
+        if index > high:
+            return self.any_of([key, self.names(table, index, index, [place])])
+        found = self.arguments[targets : targets + high - low + 1]
+        found[index - low] = place
+        return self.names(table, low, high, found, other)
+
     def _pair_of(self, table: int, other: int) -> int:
         """The numbers of a table and of the terminal that reads other strings. Raises ValueError if it is none."""
         if self.code[3 * other] != TERMINAL or not escapes_of(self.terminals[self.code[3 * other + 1]]):

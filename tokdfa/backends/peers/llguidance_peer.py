@@ -7,8 +7,9 @@ dialect, a JsonSchema as ``%json``. What matters for a comparison:
   that the model's own tokenizer would make of them, so its masks lack other allowed tokens. Off, its masks are the
   full sets that the contract demands. (It also needs the model's encoder, which a vocabulary does not have.)
 - *JSON Schema.* The schema is passed on with the white space, the separators and the leniency of the constraint, not
-  with its order and escapes. Properties come in the order of the schema, others after them; a key that is not listed
-  may be repeated. Blanks are free inside a value, never before or after it. Characters are escaped only where they
+  with its order and escapes. Properties come in the order of the schema, required ones no earlier than others before
+  them there, others after them; a key that is not listed may be repeated. Blanks are free inside a value, never
+  before or after it. Characters are escaped only where they
   must be, constants and keys not at all; ``1.0`` and ``1e2`` are no integers; a required key counts as listed. All is
   read as draft 2020-12, whatever the schema declares. A keyword or format beyond it is refused; a lenient reading
   ignores them, lets branches of ``oneOf`` overlap, and leaves a list in `warnings` of the compiled constraint.
