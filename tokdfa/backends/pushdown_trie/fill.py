@@ -2,11 +2,13 @@
 
 The walk keeps the row at each depth of the trie in a stack, so going back costs nothing; a byte is one look-up where it
 was read before. Where a node has many children, those that the row can read are looked up
-(`tokdfa.backends.pushdown_trie.branches`). Below a node whose row has a wide state the walk goes by that state alone, its *guide*: a token that the guide reads to
+(`tokdfa.backends.pushdown_trie.branches`).
+
+Below a node whose row has a wide state the walk goes by that state alone, its *guide*: a token that the guide reads to
 its end is allowed, and only where the guide does not go on are the rows on the way made, which costs far more than a
 look-up in an automaton. A node with more than `SUBTREE` descendants is put off if a partition by one of the wide states
 is there: it is taken, and the rest of what is below it is walked on its own. A partition of a subtree is made when the
-walks without it have cost as much as it does, so a first visit never pays for tables. Where several items are wide, the
+walks without it have cost as much as it does, so a first visit never pays for one. Where several items are wide, the
 smallest rest is walked: a token outside of it is inside one of them. Nodes of a rest at which the item that the rest is
 of goes on are neither put off for its sake nor guided by it: no token below them stays inside it, or it would not be in
 the rest.

@@ -182,7 +182,7 @@ class Judge:
 
     def __init__(self, schema_text: str) -> None:
         try:
-            import jsonschema  # type: ignore[import-untyped]
+            import jsonschema
         except ImportError:
             raise missing_dependency("jsonschema", "judging random walks") from None
         default = jsonschema.Draft202012Validator
