@@ -125,6 +125,15 @@ def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def bytes_read(state, pool):  # type: ignore[no-untyped-def]
+    """How many different bytes a state reads."""
+    count = np.int64(0)
+    for quarter in range(4):
+        count += count_ones(pool.reads[state, quarter])
+    return count
+
+
+@kernel
 def begin_place(place, row, passed, first, signature, words, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether nothing was set yet,
     the signature) in a wide row at a place.
@@ -152,9 +161,7 @@ def begin_place(place, row, passed, first, signature, words, machine, pool):  # 
         last = known
         part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
         if part < 0:
-            count = np.int64(0)
-            for quarter in range(4):
-                count += count_ones(pool.reads[state, quarter])
+            count = bytes_read(state, pool)
             if count > reads:  # its rest is likely to be the smallest
                 missing, reads = wide, count
             continue
@@ -216,9 +223,7 @@ def guide_of(row, passed, machine, pool):  # type: ignore[no-untyped-def]
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
-        count = np.int64(0)
-        for quarter in range(4):
-            count += count_ones(pool.reads[state, quarter])
+        count = bytes_read(state, pool)
         if count > most:
             guide, most = wide, count
     return guide
