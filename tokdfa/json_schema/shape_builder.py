@@ -254,7 +254,9 @@ class ShapeBuilder:
         for kind in ("numbers", "strings", "arrays", "objects"):
             # types are apart: branches that share numbers may still be told apart as objects
             parts = [Shape(**{kind: getattr(shape, kind)}) for shape in shapes]
-            if sum(getattr(part, kind) == getattr(ANYTHING, kind) for part in parts) < 2:
+            whole = [at for at, part in enumerate(parts) if getattr(part, kind) == getattr(ANYTHING, kind)]
+            # what was loosened may hold less than it seems to: then its complement is not empty
+            if sum(getattr(self.negated(states[at]), kind) == getattr(Shape(), kind) for at in whole) < 2:
                 found += self._one_of_type(node, kind, states, parts)
         return check_size(unite(found), node, "oneOf")
 
