@@ -10,6 +10,7 @@ Threads: `lock` is held by whoever makes something new, in the pool or in a mach
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tokdfa.backends.pushdown_trie.partition import Partitions, TrieParts
 from tokdfa.backends.pushdown_trie.partition_lookup import SMALL_REST, W_WANTED, WalkScratch
 from tokdfa.backends.pushdown_trie.slices import Slices
 from tokdfa.core.locks import new_lock
+from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -84,14 +86,16 @@ class Pool:
         parts.divide(place, state | kind, automata, within)
 
     def divide_wanted(self) -> None:
-        """Make the partitions of subtrees that the last mask wants for those to come. Raises what making a row
-        raises.
+        """Make the partitions that the last mask, which is written, wants for those to come; what takes too much is not
+        made.
         """
         counts, drops = self.walk.counts, self.partitions.drops
         wanted = self.walk.walk_wanted[: counts[W_WANTED]].tolist()
         counts[W_WANTED] = 0
         for place, state in wanted:
-            if self.partitions.drops == drops:  # else places of rests are gone
+            if self.partitions.drops != drops:  # places of rests are gone
+                break
+            with suppress(LimitExceeded):
                 self.divide(place, state)
 
     def more_room_to_defer(self) -> None:
