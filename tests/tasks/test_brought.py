@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tokdfa
+from tests.packages import needs
 from tokdfa.errors import OptionError
 from tokdfa.tasks.registry import load_task
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -147,3 +150,96 @@ def test_json_schema_bench_says_what_is_wrong(tmp_path: Path, found: Any) -> Non
     write(tmp_path / "odd.json", found)
     with pytest.raises(OptionError, match=r"odd\.json: not"):
         load_task("jsonschemabench", str(tmp_path))
+
+
+@pytest.fixture
+def spider_folder(tmp_path: Path) -> Path:
+    (tmp_path / "database/pets").mkdir(parents=True)
+    with closing(sqlite3.connect(tmp_path / "database/pets/pets.sqlite")) as connection:
+        connection.executescript(
+            """CREATE TABLE pet (id INTEGER, "order" TEXT, "pet name" TEXT);
+            CREATE TABLE owner (pet_id INTEGER, age INTEGER);
+            INSERT INTO pet VALUES (1, 'cat', 'Tom'), (2, 'dog', 'Rex'), (3, 'cat', 'Ann');
+            INSERT INTO owner VALUES (1, 30), (3, 60);"""
+        )
+    columns = [[-1, "*"], [0, "id"], [0, "order"], [0, "pet name"], [1, "pet_id"], [1, "age"]]
+    names = {"db_id": "pets", "table_names_original": ["pet", "owner"], "column_names_original": columns}
+    (tmp_path / "tables.json").write_text(json.dumps([names]))
+    asked = [("Names of cats?", "select \"pet name\" from pet where \"order\" = 'cat'"),
+             ("Who is oldest?", "SELECT age FROM owner ORDER BY age DESC")]  # fmt: skip
+    questions = [{"db_id": "pets", "question": question, "query": query} for question, query in asked]
+    (tmp_path / "dev.json").write_text(json.dumps(questions))
+    return tmp_path
+
+
+def test_spider(spider_folder: Path) -> None:
+    task = load_task("spider", str(spider_folder))
+    names, oldest = task.items
+    assert "pet(id, order, pet name); owner(pet_id, age)" in names.prompt
+    joined = 'SELECT T1."pet name" FROM pet AS T1 JOIN owner AS T2 ON T1.id = T2.pet_id'
+    for item, text, score in [
+        (names, 'SELECT "pet name" FROM pet WHERE "order" = \'cat\'', 1),
+        (names, joined, 1),  # the same rows by another way
+        (names, joined + " ORDER BY T1.id DESC", 1),  # the reference asks for no order
+        (names, 'SELECT "pet name" FROM pet', 0),
+        (oldest, "SELECT age FROM owner ORDER BY age DESC", 1),
+        (oldest, "SELECT age FROM owner ORDER BY age ASC", 0),
+        (oldest, "SELECT age FROM owner WHERE pet_id IN (SELECT id FROM pet) GROUP BY age HAVING COUNT(*) > 0", 0),
+        (
+            names,
+            "SELECT id FROM pet WHERE \"pet name\" NOT LIKE 'O''%' AND id BETWEEN 1 AND 2 UNION SELECT age FROM owner",
+            0,
+        ),
+    ]:
+        assert task.is_valid(item, text), text
+        assert accepts(item.constraint, text), text
+        assert task.score(item, text) == score, text
+    for text in ["SELECT", "SELECT weight FROM pet", "DELETE FROM pet", "SELECT id FROM shop", ""]:
+        assert not task.is_valid(names, text)
+        assert not accepts(names.constraint, text)
+    # of the database, but of the other table: the grammar cannot tell
+    assert accepts(names.constraint, "SELECT age FROM pet")
+    assert task.score(names, "SELECT age FROM pet") == 0
+
+
+def test_spider_says_what_is_wrong(spider_folder: Path) -> None:
+    (spider_folder / "database/pets/pets.sqlite").unlink()
+    with pytest.raises(OptionError, match=r"entry 0: there is no file .*pets\.sqlite"):
+        load_task("spider", str(spider_folder))
+    for name, text, words in [
+        ("dev.json", '[{"db_id": "zoo", "question": "", "query": ""}]', "entry 0: no question of a known db_id"),
+        ("tables.json", '[{"db_id": "pets"}]', "entry 0: no names"),
+        ("tables.json", "{", "published data"),
+    ]:
+        (spider_folder / name).write_text(text)
+        with pytest.raises(OptionError, match=words):
+            load_task("spider", str(spider_folder))
+
+
+@needs("rdkit")
+def test_molecules(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"molecules\.smi"):
+        load_task("molecules", str(tmp_path))
+    path = tmp_path / "molecules.smi"
+    known = ["CCO", "c1ccccc1 benzene", "CC(=O)Oc1ccccc1C(=O)O", "C[C@H](N)C(=O)O", "C/C=C\\C", "[Na+].[Cl-]"]
+    path.write_text("\n".join(known))
+    with pytest.raises(OptionError, match="has 6 molecules"):
+        load_task("molecules", str(tmp_path))
+    path.write_text("\n".join([*known[:5], "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "C#N", "O", "C%10CCCC%10"]))
+    task = load_task("molecules", str(tmp_path))
+    for item in task.items:
+        assert task.is_valid(item, item.reference)
+        assert 0 < task.score(item, item.reference) < 1
+    item = task.items[0]
+    assert all(accepts(item.constraint, other.reference) for other in task.items)
+    for text in ["C(", "X", "", "C C", "CC)", "(C)"]:
+        assert not task.is_valid(item, text)
+        assert not accepts(item.constraint, text)
+    # what no grammar of this kind tells: a ring that stays open, a valence
+    for text in ["C1CC", "CF(C)(C)C"]:
+        assert not task.is_valid(item, text)
+        assert accepts(item.constraint, text)
+    path.write_text("CCO\nC1CC\n")
+    load_task.cache_clear()
+    with pytest.raises(OptionError, match="line 2"):
+        load_task("molecules", str(tmp_path))

@@ -24,6 +24,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "peers": ("llguidance", "outlines-core", "glrmask", "lm-format-enforcer", "interegular"),
     "xgrammar": ("xgrammar", "torch", "transformers"),
     "scale": ("dask",),
+    "molecules": ("rdkit",),
 }
 #: Packages whose modules have other names than they.
 _MODULES = {"lm-format-enforcer": "lmformatenforcer", "PyYAML": "yaml", "vl-convert-python": "vl_convert"}

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import sqlite3
+from contextlib import closing
 
 from tokdfa.constraint import Grammar
 from tokdfa.tasks.base import OURS, Item, Task, draws, few_shot
+from tokdfa.tasks.queries import rows_of
 
 ROWS = [
     ("apple", "red", 3, 120), ("pear", "green", 4, 80), ("plum", "blue", 2, 200), ("cherry", "red", 9, 40),
@@ -38,27 +40,15 @@ POINTS = [(x, y) for x in range(-3, 4) for y in range(-3, 4)]
 #: What an expression may be made of, and how long it may be.
 _NODES = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Name, ast.Load, ast.Constant)
 _MOST_CHARACTERS = 200
-_MOST_SQL_STEPS = 100_000
 
 
 def _rows(query: str) -> list[tuple[object, ...]] | None:
-    """What a query gives, sorted; None if sqlite does not run it, or not within a bound on its steps."""
-    with sqlite3.connect(":memory:") as connection:
+    """What a query gives, sorted; None if it does not run."""
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE fruit (name TEXT, colour TEXT, price INTEGER, stock INTEGER)")
         connection.executemany("INSERT INTO fruit VALUES (?, ?, ?, ?)", ROWS)
-        # free text of a model runs here: reading only, and not for ever
-        allowed = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
-        connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY)
-        connection.set_progress_handler(lambda: 1, _MOST_SQL_STEPS)
-        try:
-            found = connection.execute(query)
-            return (
-                None if found.description is None else sorted(found.fetchall(), key=repr)
-            )  # an empty text is no query
-        except (sqlite3.Error, sqlite3.Warning, ValueError):
-            return None
-        finally:
-            connection.set_authorizer(None)
+        found = rows_of(connection, query)
+    return None if found is None else sorted(found, key=repr)
 
 
 def sql() -> Task:

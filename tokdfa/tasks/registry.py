@@ -26,9 +26,11 @@ BUILT_IN = {
     "bfcl": "tokdfa.tasks.bfcl:bfcl",
     "jsonschemabench": "tokdfa.tasks.json_schema_bench:json_schema_bench",
     "patterns": "tokdfa.tasks.patterns:patterns",
+    "spider": "tokdfa.tasks.spider:spider",
+    "molecules": "tokdfa.tasks.molecules:molecules",
 }
 #: Those that read a folder of yours.
-FOLDERS = ("gsm8k", "bfcl", "jsonschemabench", "patterns")
+FOLDERS = ("gsm8k", "bfcl", "jsonschemabench", "patterns", "spider", "molecules")
 
 
 def task_names() -> list[str]:
