@@ -21,6 +21,7 @@ from tokdfa.program.program import (
     COUNTED,
     LAZY,
     NAMES,
+    NAMES_TARGETS,
     RETURN_PLACE,
     TERMINAL,
     TOKEN,
@@ -70,7 +71,6 @@ class ProgramBuilder(GrowingCode):
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _terminal_numbers: dict[tuple[bytes, bool], int] = field(default_factory=dict)
     _table_numbers: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
-    _pair_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def copy(self) -> ProgramBuilder:
         """A builder that has written the same and goes on by itself. Raises ValueError if code waits to be written."""
@@ -80,7 +80,6 @@ class ProgramBuilder(GrowingCode):
             terminals=self.terminals.copy(),
             token_sets=self.token_sets.copy(),
             name_tables=self.name_tables.copy(),
-            pairs=self.pairs.copy(),
             code=self.code[:],
             alternatives=self.alternatives[:],
             arguments=self.arguments[:],
@@ -91,7 +90,6 @@ class ProgramBuilder(GrowingCode):
             _places=self._places.copy(),
             _terminal_numbers=self._terminal_numbers.copy(),
             _table_numbers=self._table_numbers.copy(),
-            _pair_numbers=self._pair_numbers.copy(),
         )
 
     def terminal(self, terminal: Terminal) -> int:
@@ -201,9 +199,9 @@ class ProgramBuilder(GrowingCode):
 
     def names_at(self, table: int, low: int, high: int, targets: int, other: int = -1) -> int:
         """`names`, the targets being in `arguments` from an index on: windows of one list of members share them."""
-        pair = self._pair_of(table, other) if other >= 0 else -1
+        self._check_other(other)
         begin = len(self.arguments)
-        self.arguments.extend((table, low, high, other, pair, targets))
+        self.arguments.extend((table, low, high, other, targets))
         return self._append(NAMES, begin, 0)
 
     def other_members(
@@ -225,7 +223,8 @@ class ProgramBuilder(GrowingCode):
         if table >= 0:
             begin = len(self.arguments)
             size = len(self.name_tables[table].names)
-            self.arguments.extend((table, size, -1, other, self._pair_of(table, other), begin))
+            self._check_other(other)
+            self.arguments.extend((table, size, -1, other, begin))
             code.extend((NAMES, begin, 0))
             more = place + 2
         begin = len(alternatives)
@@ -242,7 +241,7 @@ class ProgramBuilder(GrowingCode):
         """
         code, arguments, alternatives = self.code, self.arguments, self.alternatives
         table, other, comma, colon, close = chain.table, chain.other, chain.comma, chain.colon, chain.close
-        pair = self._pair_of(table, other) if other >= 0 else -1
+        self._check_other(other)
         after, key, is_done, reach = chain.after, chain.more, True, len(chain.values) - 1
         targets = self.reserve_targets(len(chain.values))
         for k in range(reach, -1, -1):
@@ -262,7 +261,7 @@ class ProgramBuilder(GrowingCode):
             if chain.required[k]:
                 is_done, reach = False, k
             begin = len(arguments)
-            arguments.extend((table, k, reach, other if is_done else -1, pair if is_done else -1, targets + k))
+            arguments.extend((table, k, reach, other if is_done else -1, targets + k))
             after = key + 1
             if is_done:
                 begin_any = len(alternatives)
@@ -276,26 +275,19 @@ class ProgramBuilder(GrowingCode):
     def names_instead(self, key: int, index: int, place: int) -> int:
         """The NAMES at `key`, as `member_chain` writes them, but that name `index` leads to `place`."""
         begin = self.code[3 * key + 1]
-        table, low, high, other, _, targets = self.arguments[begin : begin + 6]
+        table, low, high, other, targets = self.arguments[begin : begin + NAMES_TARGETS + 1]
         if index > high:
             return self.any_of([key, self.names(table, index, index, [place])])
         found = self.arguments[targets : targets + high - low + 1]
         found[index - low] = place
         return self.names(table, low, high, found, other)
 
-    def _pair_of(self, table: int, other: int) -> int:
-        """The numbers of a table and of the terminal that reads other strings. Raises ValueError if it is none."""
-        if self.code[3 * other] != TERMINAL or not escapes_of(self.terminals[self.code[3 * other + 1]]):
+    def _check_other(self, other: int) -> None:
+        """Raise ValueError if what reads other strings, which may be -1, is no TERMINAL of any string."""
+        if other >= 0 and (
+            self.code[3 * other] != TERMINAL or not escapes_of(self.terminals[self.code[3 * other + 1]])
+        ):
             raise ValueError(f"what reads other strings is a TERMINAL of any string, not instruction {other}")
-        return self.pair(table, self.code[3 * other + 1])
-
-    def pair(self, table: int, terminal: int) -> int:
-        """The number of a name table and the terminal that reads other strings."""
-        both = table, terminal
-        number = self._pair_numbers.setdefault(both, len(self.pairs))
-        if number == len(self.pairs):
-            self.pairs.append(both)
-        return number
 
     def counted(self, minimum: int, maximum: int | None, following: int) -> int:
         """COUNTED: any JSON string of `minimum` to `maximum` (None: any number of) characters, then `following`.

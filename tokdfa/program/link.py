@@ -29,7 +29,6 @@ from tokdfa.program.program import (
     NAMES_HIGH,
     NAMES_LOW,
     NAMES_OTHER,
-    NAMES_PAIR,
     NAMES_TABLE,
     NAMES_TARGETS,
     OPERATION,
@@ -63,7 +62,6 @@ class _Linked:
         #: Numbers there -> numbers here.
         self.terminals: list[int] = []
         self.tables: list[int] = []
-        self.pairs: list[int] = []
         self.tokens: list[int] = []
         self.frames = np.zeros(0, dtype=np.int32)
         self.copied = 1
@@ -94,8 +92,6 @@ class _Linked:
             if tokens not in builder.token_sets:
                 builder.token_sets.append(tokens)
             self.tokens.append(builder.token_sets.index(tokens))
-        for table_number, terminal in code.pairs[len(self.pairs) :]:
-            self.pairs.append(builder.pair(self.tables[table_number], self.terminals[terminal]))
         move = len(builder.code) // 3 - self.copied
         self.begins.append(self.copied)
         self.moves.append(move)
@@ -158,7 +154,6 @@ class _Linked:
         if len(at):
             moved[at + NAMES_TABLE] = np.array(self.tables, dtype=np.int32)[arguments[at + NAMES_TABLE]]
             moved[at + NAMES_OTHER] = self.places(arguments[at + NAMES_OTHER])
-            moved[at + NAMES_PAIR] = np.array([*self.pairs, -1], dtype=np.int32)[arguments[at + NAMES_PAIR]]
             moved[at + NAMES_TARGETS] += move
         self.builder.arguments.extend(moved[begin:].tolist())
         made[counted, FIRST] += move

@@ -71,10 +71,10 @@ RETURN, ANY, CALL, TERMINAL, TOKEN, NAMES, COUNTED, LAZY = range(8)
 OPERATION, FIRST, SECOND = range(3)
 #: The place of the only RETURN.
 RETURN_PLACE = 0
-#: Arguments of NAMES: its table; the first and last index of names that are allowed; the place of the TERMINAL that
-#: reads other strings, or -1; number of (table, terminal), or -1; where in the list of numbers the places after each
-#: allowed name begin (instructions that allow other names of one table share them).
-NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_PAIR, NAMES_TARGETS = range(6)
+#: Arguments of NAMES: its table; the first and last index of names that are allowed; the place of the TERMINAL of any
+#: string that reads other strings, or -1; where in the list of numbers the places after each allowed name begin
+#: (instructions that allow other names of one table share them).
+NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_TARGETS = range(5)
 #: Arguments of COUNTED: the place of a TERMINAL that reads any string and goes on at the same place; characters that
 #: are needed at least (if fewer than 1: none) and may be read at most by this instruction; the place of the COUNTED
 #: that reads more characters than that, -1 if none may; how many more: UNBOUNDED, if there is no maximum.
@@ -109,28 +109,26 @@ class Terminal:
 class NameTable:
     """Names that a JSON string may spell, in the order in which NAMES counts them.
 
-    `units`: the UTF-16 code units of each, big-endian, in ascending order, in which names are kept; `order`: the index
-    in `names` of each; `escapes`: how characters may be written.
+    `order`: the indices of `names` in ascending order of the names; `escapes`: how characters may be written.
     """
 
     names: tuple[str, ...]
     escapes: Escapes
-    units: tuple[bytes, ...]
     order: tuple[int, ...]
 
     @classmethod
     def of(cls, names: tuple[str, ...], escapes: Escapes = "all") -> NameTable:
         """A table. Raises UnsupportedConstraint for a surrogate alone, ValueError for no names or equal ones."""
         try:
-            units = [name.encode("utf-16-be") for name in names]
+            for name in names:
+                name.encode()
         except UnicodeEncodeError as error:
             raise UnsupportedConstraint(
                 f"the name {error.object!r} has a surrogate without its other half, which no JSON text spells"
             ) from None
-        order = sorted(range(len(names)), key=units.__getitem__)
-        if len(set(units)) != len(units) or not names:
+        if len(set(names)) != len(names) or not names:
             raise ValueError("a table has one name or more, none of them twice")
-        return cls(names, escapes, tuple([units[k] for k in order]), tuple(order))
+        return cls(names, escapes, tuple(sorted(range(len(names)), key=names.__getitem__)))
 
 
 class FrameNames(Sequence[str]):
@@ -162,9 +160,8 @@ class Program:
     `terminals` and `token_sets`: what TERMINAL and TOKEN name; `start`: the first place; `skip`: the place of a
     TERMINAL that may stand wherever one may begin and means nothing, or -1 (only if `longest`; otherwise the program
     itself says where); `longest`: a terminal ends only where no terminal that is alive can go on (maximal munch);
-    `arguments`: int32, those of NAMES and COUNTED; `name_tables`: what NAMES names; `pairs`: (name table, terminal) of
-    each NAMES that reads other strings, too; `source`: where code that is not written yet will be; `written`: how often
-    that was done.
+    `arguments`: int32, those of NAMES and COUNTED; `name_tables`: what NAMES names; `source`: where code that is not
+    written yet will be; `written`: how often that was done.
     """
 
     code: Int32
@@ -178,7 +175,6 @@ class Program:
     longest: bool = False
     arguments: Int32 = field(default_factory=_no_numbers)
     name_tables: tuple[NameTable, ...] = ()
-    pairs: tuple[tuple[int, int], ...] = ()
     source: GrowingCode | None = None
     written: int = 0
 
@@ -200,7 +196,6 @@ class GrowingCode:
     terminals: list[Terminal] = field(default_factory=list)
     token_sets: list[SpecialTokens] = field(default_factory=list)
     name_tables: list[NameTable] = field(default_factory=list)
-    pairs: list[tuple[int, int]] = field(default_factory=list)
     #: The instructions, three numbers each.
     code: array[int] = field(default_factory=lambda: array("i", (RETURN, 0, 0)))
     alternatives: array[int] = field(default_factory=lambda: array("i"))
@@ -267,7 +262,6 @@ class GrowingCode:
             longest,
             np.array(self.arguments, dtype=np.int32),
             tuple(self.name_tables),
-            tuple(self.pairs),
             self if self.makes else None,
             len(self.written),
         )

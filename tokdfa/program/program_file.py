@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.core.stored_file import Arrays, Header
 
-PROGRAM_FORMAT = Format("tokdfa pushdown program", 4, SavedIndexError, "saved program", "compile and save it again")
+PROGRAM_FORMAT = Format("tokdfa pushdown program", 5, SavedIndexError, "saved program", "compile and save it again")
 
 
 def write_program(
@@ -89,7 +89,6 @@ def write_program(
             [terminal.label, terminal.shortest, escapes_of(terminal) or ""] for terminal in program.terminals
         ],
         "name_tables": [[table.names, table.escapes] for table in program.name_tables],
-        "pairs": program.pairs,
         "token_sets": [[s.names, s.ranges, s.negated, s.name] for s in program.token_sets],
         "start": program.start,
         "skip": program.skip,
@@ -124,7 +123,6 @@ def _build_program(header: Header, arrays: Arrays) -> tuple[Program, Constraint,
         bool(header["longest"]),
         arrays["arguments"],
         tuple(NameTable.of(tuple(map(str, names)), escapes) for names, escapes in header["name_tables"]),
-        tuple((int(table), int(terminal)) for table, terminal in header["pairs"]),
     )
     problem = _find_problem(program)
     if problem:
@@ -155,11 +153,6 @@ def _find_problem(program: Program) -> str:
         return "places are not int32"
     if program.arguments.dtype != np.int32 or program.arguments.ndim != 1:
         return "arguments are not int32"
-    if not all(
-        0 <= table < len(program.name_tables) and 0 <= terminal < len(program.terminals)
-        for table, terminal in program.pairs
-    ):
-        return "names and terminals are put together that are not there"
     if program.alternatives.ndim != 1 or len(program.entries) != len(program.frame_names):
         return "frames and names disagree"
     places = [*program.alternatives.tolist(), *program.entries.tolist(), program.start, max(program.skip, 0)]
@@ -191,7 +184,7 @@ def _find_names_problem(at: int, program: Program) -> str:
     arguments, code = program.arguments, program.code
     if not 0 <= at < len(arguments) - NAMES_TARGETS:
         return "arguments lead out of range"
-    table, low, high, other, pair, begin = arguments[at : at + NAMES_TARGETS + 1].tolist()
+    table, low, high, other, begin = arguments[at : at + NAMES_TARGETS + 1].tolist()
     if not 0 <= table < len(program.name_tables):
         return "there is no such table of names"
     size = len(program.name_tables[table].names)
@@ -200,17 +193,17 @@ def _find_names_problem(at: int, program: Program) -> str:
     targets = arguments[max(begin, 0) :][: max(high - low + 1, 0)]
     if begin < 0 or len(targets) < high - low + 1 or not ((targets >= 0) & (targets < len(code))).all():
         return "a name leads out of range"
-    if other == pair == -1:
-        return ""
-    if (
-        not 0 <= other < len(code)
-        or code[other, OPERATION] != TERMINAL
-        or not 0 <= code[other, FIRST] < len(program.terminals)
-    ):
-        return "other strings are read by no terminal"
-    if not 0 <= pair < len(program.pairs) or program.pairs[pair] != (table, int(code[other, FIRST])):
-        return "other strings are read by another terminal"
-    return ""
+    return (
+        "" if other == -1 or _reads_strings(other, program) else "other strings are read by no TERMINAL of any string"
+    )
+
+
+def _reads_strings(place: int, program: Program) -> bool:
+    """Whether at a place stands a TERMINAL of any JSON string."""
+    if not 0 <= place < len(program.code) or program.code[place, OPERATION] != TERMINAL:
+        return False
+    number = int(program.code[place, FIRST])
+    return 0 <= number < len(program.terminals) and escapes_of(program.terminals[number]) is not None
 
 
 def _find_count_problem(at: int, program: Program) -> str:
@@ -219,11 +212,8 @@ def _find_count_problem(at: int, program: Program) -> str:
     if not 0 <= at < len(arguments) - COUNTED_BEYOND:
         return "arguments lead out of range"
     terminal, minimum, cap, on, beyond = arguments[at : at + COUNTED_BEYOND + 1].tolist()
-    if not 0 <= terminal < len(code) or code[terminal, OPERATION] != TERMINAL:
-        return "a counted string has no terminal"
-    number = int(code[terminal, FIRST])
-    if not 0 <= number < len(program.terminals) or not escapes_of(program.terminals[number]):
-        return "a counted string is no JSON string"
+    if not _reads_strings(terminal, program):
+        return "a counted string is read by no TERMINAL of any string"
     if not (minimum >= 0 and 0 <= cap <= COUNT_LIMIT and 0 <= beyond <= UNBOUNDED):
         return "a count is out of range"
     for _ in range(2):  # it goes on at a COUNTED, or at where that was to be written

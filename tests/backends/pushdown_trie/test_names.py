@@ -6,6 +6,7 @@ import random
 import re
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,8 @@ from tests.backends.pushdown_trie import accepts, make_everything_wide
 from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, check_same, machine_for, names_program
 from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
 from tokdfa.automata.algebra import difference, union
-from tokdfa.backends.pushdown_trie import name_trie
-from tokdfa.backends.pushdown_trie.name_trie import N_NAME, N_UNIT, T_NODES, T_PAST, build_tries
+from tokdfa.backends.pushdown_trie import names as name_items
+from tokdfa.backends.pushdown_trie.names import N_CHARACTER, N_NAME, T_NODES, build_tries
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.program.builder import ProgramBuilder
@@ -204,17 +205,16 @@ def test_forced_bytes_and_shared_targets():
 
 
 def test_tries_of_many_tables():
-    """What ends where, and units on the way, table by table."""
+    """What ends where, and characters on the way, table by table; one beyond U+FFFF has a second number."""
     tables = [("b", "ab", "a", ""), ("😀", "\ue000"), ("x",)]
     names, order, found = build_tries([NameTable.of(names) for names in tables])
+    assert found[:, T_NODES].tolist() == [0, 4, 8]
     assert len(names) == (1 + 3) + (1 + 3) + (1 + 1)
-    for number, content in enumerate(tables):
-        nodes = names[found[number, T_NODES] : found[number, T_PAST]]
+    for content, nodes in zip(tables, np.split(names, [4, 8]), strict=True):
         assert sorted(nodes[nodes[:, N_NAME] >= 0, N_NAME].tolist()) == list(range(len(content)))
-        assert sorted(set(nodes[1:, N_UNIT].tolist())) == sorted(
-            {int.from_bytes(name.encode("utf-16-be")[k : k + 2]) for name in content for k in range(0, 4, 2)} - {0}
-        )
-    assert order.tolist() == [3, 2, 1, 0, 0, 1, 0]
+        letters = {ord(letter) for name in content for letter in name}
+        assert set(nodes[1:, N_CHARACTER].tolist()) - {-1} == letters
+    assert order.tolist() == [3, 2, 1, 0, 1, 0, 0]
 
 
 def test_what_is_refused(monkeypatch):
@@ -233,6 +233,6 @@ def test_what_is_refused(monkeypatch):
     place = builder.names(table, 0, 1, [0, 0])
     with pytest.raises(UnsupportedConstraint, match="lexer=any"):
         builder.build(place, longest=True)
-    monkeypatch.setattr(name_trie, "MAX_NAME_NODES", 2)
+    monkeypatch.setattr(name_items, "MAX_NAME_NODES", 2)
     with pytest.raises(LimitExceeded, match="more than 2 characters"):
         machine_for(builder.build(place))

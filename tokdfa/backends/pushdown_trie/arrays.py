@@ -3,8 +3,7 @@
 Machine (`MachineArrays`), all int32 unless said otherwise:
 
 - program (`tokdfa.backends.pushdown_trie.bound_program`): ``code`` (instructions, 3), ``alternatives``, ``entries``,
-  ``arguments``; ``tables``, ``names``, ``order``: tries of names; ``other_begin``, ``other_states``: see
-  `tokdfa.backends.pushdown_trie.names`;
+  ``arguments``; ``tables``, ``names``, ``order``: tries of names (`tokdfa.backends.pushdown_trie.names`);
 - stacks: the tables (`tokdfa.core.interning`) ``stacks``, of entries, and ``groups``, of stacks that contain each
   other, with the column ``group_stack``;
 - rows: the table ``rows``, of the items of kernels; ``live_items`` int64 and ``live_begin``, ``live_end``: see
@@ -62,8 +61,7 @@ KEY_SHIFT = 24
 
 # fmt: off
 MACHINE_FIELDS = (
-    "code", "alternatives", "entries", "arguments", "tables", "names", "order", "other_begin", "other_states",
-    "frame_state",
+    "code", "alternatives", "entries", "arguments", "tables", "names", "order", "frame_state",
     "stacks", "groups", "group_stack",
     "rows", "live_items", "live_begin", "live_end", "row_flags", "row_reads", "row_fallback", "row_ended",
     "transitions",

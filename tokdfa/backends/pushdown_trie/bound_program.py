@@ -1,7 +1,7 @@
 """A program bound to a vocabulary's automata: the arrays of the program that machines run.
 
 In the program a TERMINAL names an automaton; here it has the state in which that begins in the table. The names of
-NAMES are tries (`tokdfa.backends.pushdown_trie.name_trie`), with the other states of their nodes.
+NAMES are tries (`tokdfa.backends.pushdown_trie.names`).
 
 *Growth.* Code that is written later (`ProgramBuilder.lazy`) is appended here, with its terminals and names, and only
 that is bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import PLACE_BITS, longer
-from tokdfa.backends.pushdown_trie.name_others import find_other_states_kernel
-from tokdfa.backends.pushdown_trie.name_trie import NAME_COLUMNS, T_NODES, T_ORDER, T_PAST, TABLE_COLUMNS, build_tries
+from tokdfa.backends.pushdown_trie.names import NAME_COLUMNS, T_NODES, T_ORDER, TABLE_COLUMNS, build_tries
 from tokdfa.errors import LimitExceeded
 from tokdfa.program.program import COUNTED, FIRST, OPERATION, TERMINAL
 
@@ -37,7 +36,7 @@ Int32 = npt.NDArray[np.int32]
 #: Items have 20 bits for a place.
 MAX_PLACES = (1 << PLACE_BITS) - 1
 #: Arrays of a program that kernels read.
-FIELDS = ("code", "alternatives", "entries", "arguments", "tables", "names", "order", "other_begin", "other_states")
+FIELDS = ("code", "alternatives", "entries", "arguments", "tables", "names", "order")
 #: Room for code written later: so many times what there is, and so many more.
 SPARE_TIMES, SPARE = 2, 64
 #: Nothing to append.
@@ -66,10 +65,8 @@ class BoundProgram:
         )
         _check_size(len(program.code), len(program.entries))
         starts = self._new_starts(program.terminals)
-        tables, names, order = self._new_names(program.name_tables, 0, 0)
+        self.tables, self.names, self.order = self._new_names(program.name_tables, 0, 0)
         self._starts = starts
-        self.tables, self.names, self.order = tables, names, order
-        self.other_begin, self.other_states = self._new_other_states(program.pairs, 0, starts, tables, names)
         self.alternatives, self.arguments = program.alternatives, program.arguments
         # the program's own stay as they are
         self.code, self.entries = (
@@ -106,22 +103,12 @@ class BoundProgram:
             # all that may raise comes first
             starts = self._starts + self._new_starts(source.terminals[len(self._starts) :])
             tables, names, order = self._new_names(source.name_tables[used["tables"] :], used["names"], used["order"])
-            all_tables, all_names = self.tables, self.names
-            if len(tables):
-                all_tables, all_names = (
-                    np.concatenate([self._part("tables"), tables]), np.concatenate([self._part("names"), names])
-                )  # fmt: skip
-            pairs = source.pairs[used["other_begin"] :]
-            other_begin, other_states = self._new_other_states(
-                pairs, used["other_states"], starts, all_tables, all_names
-            )
             self._starts = starts
             added = {
                 "alternatives": np.array(source.alternatives[used["alternatives"] :], dtype=np.int32),
                 "entries": np.array(source.entries[used["entries"] :], dtype=np.int32),
                 "arguments": np.array(source.arguments[used["arguments"] :], dtype=np.int32),
                 "tables": tables, "names": names, "order": order,
-                "other_begin": other_begin, "other_states": other_states,
             }  # fmt: skip
             replaced = [self._append(name, part, False) for name, part in added.items()]
             self.entries[: used["entries"]] = source.entries
@@ -168,30 +155,9 @@ class BoundProgram:
             return NO_TABLES, NO_NAMES, NO_NUMBERS
         names, order, found = build_tries(tables)
         if names_used:
-            found[:, T_NODES : T_PAST + 1] += names_used
+            found[:, T_NODES] += names_used
             found[:, T_ORDER] += order_used
         return found, names, order
-
-    def _new_other_states(
-        self, pairs: Sequence[tuple[int, int]], used: int, starts: list[int], tables: Int32, names: Int32
-    ) -> tuple[Int32, Int32]:
-        """(where the other states of each pair of a name table and a terminal begin, these), after `used` others."""
-        if not pairs:
-            return NO_NUMBERS, NO_NUMBERS
-        begins, found = [], []
-        for table, terminal in pairs:
-            base, past = tables[table, : T_PAST + 1].tolist()
-            other_states = np.empty(past - base + 1, dtype=np.int32)
-            while (
-                missing := find_other_states_kernel(
-                    starts[terminal], base, past, names, other_states, self._automata.transitions
-                )
-            ) >= 0:
-                self._automata.fill_rows([missing])
-            begins.append(used)
-            found.append(other_states)
-            used += len(other_states)
-        return np.array(begins, dtype=np.int32), np.concatenate(found)
 
 
 def _check_size(instructions: int, frames: int) -> None:

@@ -26,7 +26,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STATE_MASK,
     pack_item,
 )
-from tokdfa.backends.pushdown_trie.items import item_reads, terminal_state
+from tokdfa.backends.pushdown_trie.items import item_reads, string_state
 from tokdfa.backends.pushdown_trie.rows import (
     ACCEPTS,
     ENDS,
@@ -204,11 +204,9 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
                 continue
             seen |= pool.flags[state]
         elif operation in (NAMES, COUNTED):
-            status, terminal = terminal_state(pack_item(place, state, 0), machine, pool)
-            if status != OK:
-                return status
-            if terminal >= 0:
-                seen |= pool.flags[terminal] & WIDE
+            string = string_state(pack_item(place, state, 0), machine, pool)
+            if string >= 0:
+                seen |= pool.flags[string] & WIDE
         elif operation == TOKEN:
             flags |= ROW_TOKENS
         else:

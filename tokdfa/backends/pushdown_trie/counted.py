@@ -18,6 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import (
+    M_PLACE,
+    NEEDS_CODE,
     NEEDS_SCRATCH,
     OK,
     PLACE_SHIFT,
@@ -26,7 +28,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STATE_MASK,
     pack_item,
 )
-from tokdfa.backends.pushdown_trie.rows import intern_row, kernel_of
+from tokdfa.backends.pushdown_trie.rows import add_found, intern_row, kernel_of
 from tokdfa.core.jit import kernel
 from tokdfa.program.json_text import BODY, END
 from tokdfa.program.program import (
@@ -40,43 +42,49 @@ from tokdfa.program.program import (
     FIRST,
     LAZY,
     OPERATION,
+    SECOND,
     UNBOUNDED,
 )
 
 #: States of the larger automaton of JSON strings.
 STATES = 22
 QUOTE = 0x22
-#: Kinds of items that `step_count` makes: none; what follows the string; the same place, the next COUNTED or the plain
-#: TERMINAL, with a state.
-REFUSED, ENDED, READING = range(3)
 
 
 @kernel
-def step_count(place, state, byte, machine, pool):  # type: ignore[no-untyped-def]
-    """(kind of the item after a byte, its place, its state). A place whose code is not written yet has state 0."""
+def step_count(item, byte, count, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the new count): append what an item (place, state, stack) of COUNTED is after a byte to `found`.
+
+    NEEDS_CODE names the place of code that is not written yet.
+    """
+    place, state, stack = item
     code, arguments = machine.code, machine.arguments
     at = code[place, FIRST]
     start = np.int64(code[arguments[at + COUNTED_TERMINAL], FIRST])
-    count, local = (state - 1) // STATES, (state - 1) % STATES
+    read, local = (state - 1) // STATES, (state - 1) % STATES
     target = np.int64(pool.transitions[(start + local) * 256 + byte])
     if target < 0:
-        return np.int64(REFUSED), place, state
+        return OK, count
+    following = target - start
+    if following == END:
+        if read < arguments[at + COUNTED_MINIMUM]:
+            return OK, count
+        return OK, add_found(np.int64(code[place, SECOND]), np.int64(0), stack, count, machine)
     if local == BODY:
-        if target - start == END:
-            return np.int64(REFUSED if count < arguments[at + COUNTED_MINIMUM] else ENDED), place, state
-        if count == arguments[at + COUNTED_CAP]:
-            place, count = np.int64(arguments[at + COUNTED_NEXT]), np.int64(0)
+        if read == arguments[at + COUNTED_CAP]:
+            place, read = np.int64(arguments[at + COUNTED_NEXT]), np.int64(0)
             if place < 0:
-                return np.int64(REFUSED), place, state
+                return OK, count
             while code[place, OPERATION] == ANY:
                 place = np.int64(machine.alternatives[code[place, FIRST]])
             if code[place, OPERATION] == LAZY:
-                return np.int64(READING), place, np.int64(0)
+                machine.meta[M_PLACE] = place
+                return NEEDS_CODE, count
             at = code[place, FIRST]
-        count += 1
-        if arguments[at + COUNTED_BEYOND] == UNBOUNDED and count >= arguments[at + COUNTED_MINIMUM]:
-            return np.int64(READING), np.int64(arguments[at + COUNTED_TERMINAL]), target
-    return np.int64(READING), place, 1 + count * STATES + target - start
+        read += 1
+        if arguments[at + COUNTED_BEYOND] == UNBOUNDED and read >= arguments[at + COUNTED_MINIMUM]:
+            return OK, add_found(np.int64(arguments[at + COUNTED_TERMINAL]), target, stack, count, machine)
+    return OK, add_found(place, 1 + read * STATES + following, stack, count, machine)
 
 
 @kernel

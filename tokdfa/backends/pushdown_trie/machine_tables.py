@@ -133,7 +133,7 @@ class MachineTables:
         program = self.bound
         self.code, self.alternatives, self.entries = program.code, program.alternatives, program.entries
         self.arguments, self.tables, self.names = program.arguments, program.tables, program.names
-        self.order, self.other_begin, self.other_states = program.order, program.other_begin, program.other_states
+        self.order = program.order
         self.frame_state: Int32 = np.zeros((len(self.entries), FRAME_COLUMNS), dtype=np.int32)
 
     def follow_program(self) -> None:

@@ -1,71 +1,248 @@
-"""NAMES: how an item reads the spellings of names, and leaves them for any other string.
+"""NAMES: JSON strings that spell one of a list of names, or any other string, without an automaton of all spellings.
 
-`tokdfa.backends.pushdown_trie.name_trie` has the states. A step finds the children whose spellings go on with a byte;
-it is refused if no allowed name is below any of them.
+A JSON string may spell a name in many ways: each character raw, or escaped in either case of its digits. An automaton
+of all spellings has some six states for each character of each name. Here it is *virtual*. What is kept is the trie of
+the names over characters (code points), and a state of reading is
 
-*Other strings.* If the instruction has a TERMINAL for them, each state has an *other state*
-(`tokdfa.backends.pushdown_trie.name_others`). While the bytes spell the beginning of some name of the table, the item
-stays here; with a byte that no name goes on with it becomes an item of the TERMINAL, in the state that the other state
-leads to. So "any name but these" needs no complement of an automaton, and what a name is worth is decided at its
-closing quote.
+- START, before the opening quote, or
+- (node, phase): phase 0 if all characters down to the node are spelled; otherwise how many bytes of the spelling of the
+  node's own character are read, raw (1 to 3) or as an escape (1 to 5).
 
-*Masks.* The other state says how much of the vocabulary stays inside the string: whatever a token does there, in the
-trie or out of it, it can go on if the other state can. Only a closing quote is different, since a name may be refused:
-so the partition is one that counts tokens as inside only if the terminal is not complete after them (`strict`).
+Where several siblings begin alike, the state names the first of them, so what was read says which state it is. The
+escape of a character beyond U+FFFF has twelve bytes, so its node has a second number for the second half.
+
+Names are sorted, so those below a node are an interval of them, and ``order`` says which index each has. With the least
+and the greatest index below the node that decides mostly at once, and always exactly, whether a name of a *window* of
+indices is below it. No state is entered from which no allowed name can be spelled.
+
+*Other strings.* If the instruction has a TERMINAL for them, that is the automaton of any JSON string, which is in BODY
+wherever a character may begin. So it is known in which state it would be after the same bytes, the *string state*.
+While the bytes spell the beginning of some name of the table, the item stays here; with a byte that no name goes on
+with it becomes an item of the TERMINAL. So "any name but these" needs no complement of an automaton, and what a name is
+worth is decided at its closing quote.
+
+*Masks.* The string state says how much of the vocabulary stays inside the string: whatever a token does there, in the
+trie or out of it, it can go on if the string can. Only a closing quote is different, since a name may be refused: so
+the partition is one that counts tokens as inside only if the terminal is not complete after them (`strict`).
+
+Layout: ``names`` int32, shape (nodes, `NAME_COLUMNS`), all tables one after another, each in level order with siblings
+in ascending order; ``order`` int32 likewise; ``tables`` int32, shape (tables, 3): where a table's nodes begin, where
+its order begins, and whether only needed escapes may be used. Cost: about 20 ns a character.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from tokdfa.backends.pushdown_trie.name_trie import (
-    AT_ROOT,
-    BACKSLASH,
-    ESCAPED,
-    LETTER_U,
-    N_FIRST,
-    N_HIGH,
-    N_LEAST,
-    N_LOW,
-    N_MOST,
-    N_NAME,
-    N_PARENT,
-    N_PAST,
-    N_UNIT,
-    PHASES,
-    QUOTE,
-    RAW,
-    START,
-    T_NEEDED,
-    T_NODES,
-    T_ORDER,
-    UNICODE,
-    WHOLE,
-    character,
-    is_high,
-    must_escape,
-    node_above,
-    short_escape,
-    utf8_byte,
-    utf8_length,
-)
+from tokdfa.backends.pushdown_trie.rows import ENDS, add_found
 from tokdfa.core.jit import kernel
-from tokdfa.program.program import NAMES_HIGH, NAMES_LOW, NAMES_TABLE
+from tokdfa.errors import LimitExceeded
+from tokdfa.program.json_text import BODY
+from tokdfa.program.program import (
+    FIRST,
+    NAMES_HIGH,
+    NAMES_LOW,
+    NAMES_OTHER,
+    NAMES_TABLE,
+    NAMES_TARGETS,
+    SECOND,
+)
+from tokdfa.vocabulary.walk import DEAD
 
-#: What `step_name` says besides a state: the string is another one; it ends here.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tokdfa.program.program import NameTable
+
+    Int32 = npt.NDArray[np.int32]
+
+#: Columns of a node: its character, -1 for the second number of the node before; its parent (-1: the root); its first
+#: child, and the one past the last; the interval of names below it in ascending order; their least and greatest index;
+#: the index of the name that ends here, or -1.
+N_CHARACTER, N_PARENT, N_FIRST, N_PAST, N_LOW, N_HIGH, N_LEAST, N_MOST, N_NAME = range(9)
+NAME_COLUMNS = 9
+#: Columns of a table.
+T_NODES, T_ORDER, T_NEEDED = range(3)
+TABLE_COLUMNS = 3
+#: Phases: all of the character is spelled; so many bytes of it raw, 1 to 3; so many bytes of an escape, less one.
+WHOLE, ESCAPED, PHASES = 0, 4, 9
+#: Bytes of an escape, ``\\u`` and four digits.
+ESCAPE_LENGTH = 6
+#: States: before the opening quote; after it. Node n in phase p is AT_ROOT + PHASES n + p. 0 is no state.
+START, AT_ROOT = 1, 2
+QUOTE, BACKSLASH, SLASH, LETTER_U = 0x22, 0x5C, 0x2F, 0x75
+#: Nodes of a table: an item has 21 bits for a state.
+MAX_NAME_NODES = ((1 << 21) - 1 - AT_ROOT) // PHASES
+#: What `_step_trie` says besides a state: the string is another one; it ends here.
 LEFT, ENDED = -3, -4
 
 
+def build_tries(tables: Sequence[NameTable]) -> tuple[Int32, Int32, Int32]:
+    """(names, order, tables) of some tables, numbered from 0. Raises LimitExceeded for a table too large."""
+    sorted_names = [table.names[index] for table in tables for index in table.order]
+    data = np.frombuffer("".join(sorted_names).encode("utf-32-le"), dtype="<i4").astype(np.int32)
+    lengths = np.array([len(name) for name in sorted_names], dtype=np.int32)
+    order = np.array([index for table in tables for index in table.order], dtype=np.int32)
+    counts = np.array([len(table.names) for table in tables], dtype=np.int32)
+    room = len(data) + int((data > 0xFFFF).sum()) + len(tables)
+    names = np.empty((room, NAME_COLUMNS), dtype=np.int32)
+    found = np.zeros((len(tables), TABLE_COLUMNS), dtype=np.int32)
+    found[:, T_NEEDED] = [table.escapes == "needed" for table in tables]
+    used, widest = _build_kernel(data, lengths, order, counts, names, found)
+    if widest > MAX_NAME_NODES:
+        raise LimitExceeded(
+            f"names that may stand at one place have more than {MAX_NAME_NODES} characters that none of them share;"
+            " use fewer or shorter ones",
+            limit="name_nodes",
+            value=MAX_NAME_NODES,
+        )
+    return names[:used], order, found
+
+
 @kernel
-def _hex_value(byte):  # type: ignore[no-untyped-def]
-    """The value of a hexadecimal digit, or -1."""
-    if 0x30 <= byte <= 0x39:
-        return byte - 0x30
-    if 0x41 <= byte <= 0x46:
-        return byte - 0x37
-    if 0x61 <= byte <= 0x66:
-        return byte - 0x57
+def _build_kernel(data, lengths, order, counts, names, tables):  # type: ignore[no-untyped-def]
+    """Fill `names`, and T_NODES and T_ORDER of `tables`; (nodes, most of one table)."""
+    begins = np.empty(len(lengths), dtype=np.int64)
+    for k in range(len(lengths)):
+        begins[k] = begins[k - 1] + lengths[k - 1] if k else 0
+    depths = np.empty(len(names), dtype=np.int32)
+    used, first, widest = 0, 0, 0
+    for table in range(len(counts)):
+        base = used
+        tables[table, T_NODES], tables[table, T_ORDER] = base, first
+        names[used, N_CHARACTER], names[used, N_PARENT], names[used, N_LOW] = 0, -1, 0
+        names[used, N_HIGH] = counts[table]
+        depths[used] = 0
+        used += 1
+        node = base
+        while node < used:  # in level order: children are appended
+            if names[node, N_CHARACTER] < 0:
+                node += 1
+                continue
+            depth = depths[node]
+            low, high = np.int64(names[node, N_LOW]), np.int64(names[node, N_HIGH])
+            least, most = order[first + low], order[first + low]
+            for k in range(low + 1, high):
+                index = order[first + k]
+                least, most = min(least, index), max(most, index)
+            names[node, N_LEAST], names[node, N_MOST] = least, most
+            names[node, N_NAME] = -1
+            if lengths[first + low] == depth:  # names that have this one as a beginning come after it
+                names[node, N_NAME] = order[first + low]
+                low += 1
+            names[node, N_FIRST] = used - base
+            while low < high:
+                code = data[begins[first + low] + depth]
+                past = low + 1
+                while past < high and data[begins[first + past] + depth] == code:
+                    past += 1
+                names[used, N_CHARACTER], names[used, N_PARENT] = code, node - base
+                names[used, N_LOW], names[used, N_HIGH] = low, past
+                depths[used] = depth + 1
+                used += 1
+                if code > 0xFFFF:
+                    names[used] = -1
+                    names[used, N_PARENT] = node - base
+                    used += 1
+                low = past
+            names[node, N_PAST] = used - base
+            node += 1
+        first += int(counts[table])
+        widest = max(widest, used - base)
+    return used, widest
+
+
+@kernel
+def _must_escape(code):  # type: ignore[no-untyped-def]
+    """Whether a character cannot stand raw in a string."""
+    return code < 0x20 or code in (QUOTE, BACKSLASH)
+
+
+@kernel
+def _short_escape(code):  # type: ignore[no-untyped-def]
+    """The byte after the backslash in a character's short escape, or -1."""
+    if code in (QUOTE, BACKSLASH, SLASH):
+        return np.int64(code)
+    if code == 8:
+        return np.int64(0x62)
+    if code == 12:
+        return np.int64(0x66)
+    if code == 10:
+        return np.int64(0x6E)
+    if code == 13:
+        return np.int64(0x72)
+    if code == 9:
+        return np.int64(0x74)
     return np.int64(-1)
+
+
+@kernel
+def _spelled_byte(code, escaped, place):  # type: ignore[no-untyped-def]
+    """Byte `place` of a character raw, or of its escape with digits in lower case; -1 past its end, and if there is no
+    such spelling.
+    """
+    nothing = np.int64(-1)
+    if escaped:
+        if code < 0 or place >= (ESCAPE_LENGTH if code < 0x10000 else 2 * ESCAPE_LENGTH):
+            return nothing
+        unit = code
+        if code >= 0x10000:
+            unit = 0xD800 + ((code - 0x10000) >> 10) if place < ESCAPE_LENGTH else 0xDC00 + (code & 0x3FF)
+        digit = np.int64(unit >> (20 - 4 * (place % ESCAPE_LENGTH))) & 15
+        if place % ESCAPE_LENGTH < 2:
+            return np.int64(BACKSLASH) if place % ESCAPE_LENGTH == 0 else np.int64(LETTER_U)
+        return 0x30 + digit if digit < 10 else 0x57 + digit
+    length = np.int64(1) + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000)
+    if _must_escape(code) or place >= length:
+        return nothing
+    bits = np.int64(code >> (6 * (length - 1 - place)))
+    if place > 0:
+        return 0x80 | bits & 0x3F
+    return bits if length == 1 else (0xF00 >> length) & 0xFF | bits
+
+
+@kernel
+def _is_spelled_alike(code, other, escaped, read):  # type: ignore[no-untyped-def]
+    """Whether two characters have a spelling each that begins with the same `read` bytes."""
+    for place in range(read):
+        byte = _spelled_byte(code, escaped, place)
+        if byte < 0 or byte != _spelled_byte(other, escaped, place):
+            return False
+    return True
+
+
+@kernel
+def _read_state(state, base, names):  # type: ignore[no-untyped-def]
+    """(node, whether its character is being read as an escape, how many bytes of that are read) of a state."""
+    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
+    escaped = phase >= ESCAPED
+    read = phase - ESCAPED + 1 if escaped else phase
+    if names[base + node, N_CHARACTER] < 0:
+        return node - 1, True, read + ESCAPE_LENGTH
+    return node, escaped, read
+
+
+@kernel
+def _state_of(node, escaped, read):  # type: ignore[no-untyped-def]
+    """The state for which `_read_state` says this; `read` is 0 where the character is spelled."""
+    if escaped and read >= ESCAPE_LENGTH:
+        node, read = node + 1, read - ESCAPE_LENGTH
+    return AT_ROOT + PHASES * node + (read + ESCAPED - 1 if escaped and read > 0 else read)
+
+
+@kernel
+def _readable(node, read, base, names):  # type: ignore[no-untyped-def]
+    """(first, past, character): the nodes that may be read next after `read` bytes of a node's character: its children
+    if `read` is 0, else those of first to past whose spellings begin as that character's.
+    """
+    if read == 0:
+        return np.int64(names[base + node, N_FIRST]), np.int64(names[base + node, N_PAST]), np.int64(0)
+    parent = np.int64(names[base + node, N_PARENT])
+    return node, np.int64(names[base + parent, N_PAST]), np.int64(names[base + node, N_CHARACTER])
 
 
 @kernel
@@ -86,105 +263,39 @@ def _has_name(node, base, at, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _next_character(node, above, base, names):  # type: ignore[no-untyped-def]
-    """The node with which the next character after `node` below the node `above` is complete, -1 if there is none.
-
-    `node` -1: the first. A second surrogate is no character.
-    """
-    if node < 0:
-        if is_high(names[base + above, N_UNIT]):
-            return np.int64(-1)
-        child = np.int64(names[base + above, N_FIRST])
-    else:
-        parent = np.int64(names[base + node, N_PARENT])
-        if parent == above:
-            child = node + 1
-        elif node + 1 < names[base + parent, N_PAST]:
-            return node + 1
-        else:
-            child = parent + 1
-    if child >= names[base + above, N_PAST]:
-        return np.int64(-1)
-    return np.int64(names[base + child, N_FIRST]) if is_high(names[base + child, N_UNIT]) else child
-
-
-@kernel
-def _goes_on_raw(node, first, read, base, names):  # type: ignore[no-untyped-def]
-    """The next byte of a node's character raw, if its first `read` bytes are those of the node `first`; else -1."""
-    code = character(node, base, names)
-    length = utf8_length(code)
-    if length <= read:
-        return np.int64(-1)
-    if read > 0 and node != first:
-        other = character(first, base, names)
-        if utf8_length(other) != length or other >> (6 * (length - read)) != code >> (6 * (length - read)):
-            return np.int64(-1)
-    return utf8_byte(code, length, read)
-
-
-@kernel
-def _goes_on_escaped(node, first, digits, needed, base, names):  # type: ignore[no-untyped-def]
-    """The next digit of a node's unit escaped, if its first digits are those of the node `first`; else -1.
-
-    With no digits read it says whether the unit may be escaped at all.
-    """
-    unit, other = np.int64(names[base + node, N_UNIT]), np.int64(names[base + first, N_UNIT])
-    if (needed and not must_escape(unit)) or unit >> (16 - 4 * digits) != other >> (16 - 4 * digits):
-        return np.int64(-1)
-    return (unit >> (12 - 4 * digits)) & 15
-
-
-@kernel
-def step_name(state, byte, at, machine):  # type: ignore[no-untyped-def]
+def _step_trie(state, byte, at, machine):  # type: ignore[no-untyped-def]
     """(state after a byte, whether an allowed name is below it); (LEFT, 0); or (ENDED, the index of the name)."""
     names, table = machine.names, machine.arguments[at + NAMES_TABLE]
     base, needed = np.int64(machine.tables[table, T_NODES]), machine.tables[table, T_NEEDED] != 0
     if state == START:
         return (np.int64(AT_ROOT), np.int64(1)) if byte == QUOTE else (np.int64(LEFT), np.int64(0))
-    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
-    chosen, live, reached = np.int64(-1), False, phase + 1
-    if phase == WHOLE and byte == QUOTE:
+    node, escaped, read = _read_state(state, base, names)
+    if read == 0 and byte == QUOTE:
         name = np.int64(names[base + node, N_NAME])
         return (np.int64(ENDED), name) if name >= 0 else (np.int64(LEFT), np.int64(0))
-    if (phase == WHOLE and byte != BACKSLASH) or RAW <= phase < ESCAPED:
-        above = node if phase == WHOLE else node_above(node, phase, base, names)
-        here = _next_character(np.int64(-1), above, base, names) if phase == WHOLE else node
-        while here >= 0:
-            if _goes_on_raw(here, node, phase, base, names) == byte:
-                if chosen < 0:
-                    chosen = here
-                    if utf8_length(character(here, base, names)) == phase + 1:
-                        reached = np.int64(WHOLE)
-                live = live or _has_name(here, base, at, machine)
-            here = _next_character(here, above, base, names)
-    else:
-        first = np.int64(names[base + node, N_FIRST]) if phase == WHOLE else node
-        above = node if phase == WHOLE else np.int64(names[base + node, N_PARENT])
-        digits, value = max(phase - UNICODE, np.int64(0)), _hex_value(byte)
-        for here in range(first, names[base + above, N_PAST]):
-            digit = _goes_on_escaped(here, first, digits, needed, base, names)
-            if digit < 0:
-                continue
-            if phase == ESCAPED and byte != LETTER_U:
-                if short_escape(names[base + here, N_UNIT]) != byte:
-                    continue
-                reached = np.int64(WHOLE)
-            elif phase >= UNICODE:
-                if digit != value:
-                    continue
-                if digits == 3:
-                    reached = np.int64(WHOLE)
-            if chosen < 0:
-                chosen = np.int64(here)
-                reached = np.int64(ESCAPED) if phase == WHOLE else reached
-            live = live or _has_name(here, base, at, machine)
+    first, past, code = _readable(node, read, base, names)
+    escaped = escaped if read > 0 else byte == BACKSLASH
+    if escaped and read % ESCAPE_LENGTH >= 2 and 0x41 <= byte <= 0x46:
+        byte += 0x20
+    chosen, live, reached = np.int64(-1), False, np.int64(0)
+    for here in range(first, past):
+        other = np.int64(names[base + here, N_CHARACTER])
+        is_short = escaped and read == 1 and byte == _short_escape(other)
+        if not is_short and _spelled_byte(other, escaped, read) != byte:
+            continue
+        if (escaped and needed and not _must_escape(other)) or not _is_spelled_alike(other, code, escaped, read):
+            continue
+        if chosen < 0:
+            chosen = np.int64(here)
+            reached = np.int64(0) if is_short or _spelled_byte(other, escaped, read + 1) < 0 else read + 1
+        live = live or _has_name(here, base, at, machine)
     if chosen < 0:
         return np.int64(LEFT), np.int64(0)
-    return AT_ROOT + PHASES * chosen + reached, np.int64(live)
+    return _state_of(chosen, escaped, reached), np.int64(live)
 
 
 @kernel
-def with_byte(byte, reads):  # type: ignore[no-untyped-def]
+def _with_byte(byte, reads):  # type: ignore[no-untyped-def]
     """A set of bytes, four words of 64 bits, and a byte."""
     bit = np.uint64(1) << np.uint64(byte & 63)
     first, second, third, fourth = reads
@@ -203,42 +314,80 @@ def with_byte(byte, reads):  # type: ignore[no-untyped-def]
 def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
     """A set of bytes, without the closing quote of a name that is refused, with all that an allowed name goes on with.
 
-    The set comes with what the other state reads.
+    The set comes with what the string state reads.
     """
     names, arguments = machine.names, machine.arguments
     table = arguments[at + NAMES_TABLE]
     base, needed = np.int64(machine.tables[table, T_NODES]), machine.tables[table, T_NEEDED] != 0
     if state == START:
-        return with_byte(np.int64(QUOTE), reads)
-    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
-    above = node if phase == WHOLE else node_above(node, phase, base, names)
-    if phase == WHOLE and names[base + node, N_NAME] >= 0:
-        reads = with_byte(np.int64(QUOTE), reads)
-        if not arguments[at + NAMES_LOW] <= names[base + node, N_NAME] <= arguments[at + NAMES_HIGH]:
+        return _with_byte(np.int64(QUOTE), reads)
+    node, escaped, read = _read_state(state, base, names)
+    name = names[base + node, N_NAME] if read == 0 else -1
+    if name >= 0:
+        reads = _with_byte(np.int64(QUOTE), reads)
+        if not arguments[at + NAMES_LOW] <= name <= arguments[at + NAMES_HIGH]:
             reads = (reads[0] & ~(np.uint64(1) << np.uint64(QUOTE)), reads[1], reads[2], reads[3])
-    if phase < ESCAPED:
-        here = _next_character(np.int64(-1), above, base, names) if phase == WHOLE else node
-        while here >= 0:
-            byte = _goes_on_raw(here, node, phase, base, names)
-            if byte >= 0 and _has_name(here, base, at, machine):
-                reads = with_byte(byte, reads)
-            here = _next_character(here, above, base, names)
-    if phase == WHOLE or phase >= ESCAPED:
-        first = np.int64(names[base + node, N_FIRST]) if phase == WHOLE else node
-        digits = max(phase - UNICODE, np.int64(0))
-        for here in range(first, names[base + above, N_PAST]):
-            digit = _goes_on_escaped(here, first, digits, needed, base, names)
-            if digit < 0 or not _has_name(here, base, at, machine):
-                continue
-            if phase == WHOLE:
-                reads = with_byte(np.int64(BACKSLASH), reads)
-                break
-            if phase == ESCAPED:
-                reads = with_byte(np.int64(LETTER_U), reads)
-                if short_escape(names[base + here, N_UNIT]) >= 0:
-                    reads = with_byte(short_escape(names[base + here, N_UNIT]), reads)
-            elif digit < 10:
-                reads = with_byte(0x30 + digit, reads)
-            else:
-                reads = with_byte(0x57 + digit, with_byte(0x37 + digit, reads))
+    first, past, code = _readable(node, read, base, names)
+    for here in range(first, past):
+        other = np.int64(names[base + here, N_CHARACTER])
+        if other < 0 or not _has_name(here, base, at, machine):
+            continue
+        may_escape = not needed or _must_escape(other)
+        if read == 0:
+            if not _must_escape(other):
+                reads = _with_byte(_spelled_byte(other, False, read), reads)
+            if may_escape:
+                reads = _with_byte(np.int64(BACKSLASH), reads)
+        elif (may_escape or not escaped) and _is_spelled_alike(other, code, escaped, read):
+            byte = _spelled_byte(other, escaped, read)
+            reads = _with_byte(byte, reads)
+            if escaped and read % ESCAPE_LENGTH >= 2 and byte >= 0x61:
+                reads = _with_byte(byte - 0x20, reads)
+            if escaped and read == 1 and _short_escape(other) >= 0:
+                reads = _with_byte(_short_escape(other), reads)
     return reads
+
+
+@kernel
+def name_string_state(state, at, machine, pool):  # type: ignore[no-untyped-def]
+    """The state of the TERMINAL for other strings after the same bytes; DEAD, too, if there is no such TERMINAL."""
+    other = machine.arguments[at + NAMES_OTHER]
+    if other < 0:
+        return np.int64(DEAD)
+    target = np.int64(machine.code[other, FIRST])
+    if state == START:
+        return target
+    base = np.int64(machine.tables[machine.arguments[at + NAMES_TABLE], T_NODES])
+    node, escaped, read = _read_state(state, base, machine.names)
+    target += BODY
+    for place in range(read):
+        if target >= 0:
+            byte = _spelled_byte(np.int64(machine.names[base + node, N_CHARACTER]), escaped, place)
+            target = np.int64(pool.transitions[target * 256 + byte])
+    return target
+
+
+@kernel
+def step_name(item, byte, count, machine, pool):  # type: ignore[no-untyped-def]
+    """Append what an item (place, state, stack) of NAMES is after a byte to `found`. The new count, or -1: no room."""
+    place, state, stack = item
+    code, arguments = machine.code, machine.arguments
+    at = np.int64(code[place, FIRST])
+    following, what = _step_trie(state, byte, at, machine)
+    if following == ENDED:
+        if not arguments[at + NAMES_LOW] <= what <= arguments[at + NAMES_HIGH]:
+            return count
+        place = np.int64(arguments[arguments[at + NAMES_TARGETS] + what - arguments[at + NAMES_LOW]])
+        following = np.int64(0)
+    elif following == LEFT:
+        following = name_string_state(state, at, machine, pool)
+        if following >= 0:
+            following = np.int64(pool.transitions[following * 256 + byte])
+        if following < 0:
+            return count
+        place = np.int64(arguments[at + NAMES_OTHER])
+        if pool.flags[following] & ENDS:
+            place, following = np.int64(code[place, SECOND]), np.int64(0)
+    elif what == 0 and name_string_state(following, at, machine, pool) < 0:
+        return count
+    return add_found(place, following, stack, count, machine)
