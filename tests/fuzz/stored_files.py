@@ -22,8 +22,6 @@ from tests.fuzz.case import Case
 from tests.fuzz.mutations import NUMBERS, odd_values
 from tests.fuzz.walk import WrongMask, vocabulary, walk
 from tests.vocabulary.tokenizer_files import byte_fallback
-from tokdfa.backends.pushdown_trie.pool_file import read_pool, write_pool
-from tokdfa.backends.pushdown_trie.shared_pools import pool_of
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.core.stored_file import BLANK, seal
@@ -184,8 +182,6 @@ class StoredEntry:
         vocab = _words()
         for kind, constraint in (("grammar form", GRAMMAR), ("schema form", SCHEMA)):
             self._keep(kind, PushdownTrie(vocab).compile(constraint).save)  # type: ignore[attr-defined]
-        walk(PushdownTrie(vocab).compile(REGEX))
-        self._keep("pool", lambda path: write_pool(path, pool_of(vocab), vocab))
         compiled = tokdfa.compile(REGEX, vocab, backend="tokens_dfa")
         self._keep("table", compiled.save)  # type: ignore[attr-defined]
         table = np.array([[0, 1], [1, -1]], dtype=np.int32)
@@ -233,12 +229,6 @@ class StoredEntry:
 
     def _use_form(self, path: Path) -> None:
         walk(CompiledPushdown.load(path, _words()))
-
-    def _use_pool(self, path: Path) -> None:
-        vocab = _words()
-        read_pool(path, pool_of(vocab), vocab)
-        for constraint in (REGEX, GRAMMAR):
-            walk(PushdownTrie(vocab).compile(constraint))
 
     def _use_table(self, path: Path) -> None:
         walk(CompiledTokensDfa.load(path, vocabulary("words")))

@@ -22,7 +22,6 @@ KINDS = {
     "vocabularies": "vocabularies of tokenizers, with their tries",
     "merge-rules": "merge rules of tokenizers",
     "pretokenizers": "pre-tokenizers as automata",
-    "pools": "automata of pushdown_trie",
 }
 
 

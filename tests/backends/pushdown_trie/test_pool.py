@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import tokdfa
 from tests.backends.pushdown_trie import BYTES
 from tests.grammar.small_regexes import small_regexes
-from tokdfa.backends.pushdown_trie import shared_pools, state_table
+from tokdfa.backends.pushdown_trie import pool as pools
+from tokdfa.backends.pushdown_trie import schema_tables, state_table
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.machine import Machine
-from tokdfa.backends.pushdown_trie.pool import Pool
+from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, SHORTEST
-from tokdfa.backends.pushdown_trie.shared_pools import pool_of
-from tokdfa.constraint import Regex
+from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
+from tokdfa.constraint import JsonSchema, Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.program import lower
 from tokdfa.program.lower import lower_regular
@@ -218,7 +220,7 @@ def test_one_pool_for_a_vocabulary():
 def test_a_full_pool_is_left_to_those_who_have_it(monkeypatch):
     vocab = Vocabulary([b"a", b""], end_tokens=[1])
     full = pool_of(vocab)
-    monkeypatch.setattr(shared_pools, "POOL_LIMIT", full.nbytes - 1)
+    monkeypatch.setattr(pools, "POOL_LIMIT", full.nbytes - 1)
     following = pool_of(vocab)
     assert following is not full
     assert full.automata.start_of(text_of("a")) == 1
@@ -231,6 +233,26 @@ def test_pools_go_with_their_vocabulary():
     del vocab
     gc.collect()
     assert kept() is None
+
+
+def test_what_most_schemas_need_is_made_once_for_the_second_of_them(monkeypatch):
+    vocab, made, make = (
+        Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256]),
+        [],
+        schema_tables._make_tables,
+    )
+    monkeypatch.setattr(schema_tables, "_is_warm", lambda: True)
+    monkeypatch.setattr(schema_tables, "_make_tables", lambda *given: (made.append(0), make(*given)))
+    schema, found = JsonSchema({"type": "object", "properties": {"born": {"format": "date"}}}), []
+    for number in range(3):
+        matcher = PushdownTrie(vocab).compile(schema).start()
+        assert len(made) == (number > 0)
+        for byte in b'{"born": "2':
+            matcher.advance(byte)
+        mask = tokdfa.allocate_mask(vocab.size)
+        matcher.fill_mask(mask)
+        found.append(mask.tobytes())
+    assert found[0] == found[1] == found[2]
 
 
 def test_too_many_states(monkeypatch):

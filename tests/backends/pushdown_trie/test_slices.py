@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,13 +13,11 @@ from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import partition, slices
-from tokdfa.backends.pushdown_trie.arrays import ALONE, KEY_SHIFT, STRICT
+from tokdfa.backends.pushdown_trie.arrays import ALONE, STRICT
 from tokdfa.backends.pushdown_trie.pool import Pool
-from tokdfa.backends.pushdown_trie.pool_file import read_pool, write_pool
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import Grammar, JsonSchema, Regex
-from tokdfa.core.key_map import look_up
 from tokdfa.program import lower
 from tokdfa.program.program import Terminal
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -149,43 +146,6 @@ def test_slices_that_were_dropped_are_not_used(vocab, monkeypatch):
     again = states.slices.within(state)
     made = {made.part: made.state for made in states.slices.made}
     assert parts.dense_of(made[again])[0] == again
-
-
-def test_stored_partitions_are_packed(vocab, tmp_path):
-    """A file holds neither slices nor what is of lazy automata, and all else as it was, whatever lay between."""
-    states = Pool(vocab)
-    with states.lock:
-        for pattern in (*PATTERNS, "x{0,100000}y", "[a-z ]{3,5000}"):
-            for kind, text in itertools.product((0, ALONE), (b"", b'"', b'"a', b"a")):
-                start = start_of(states, pattern)
-                if (state := target(states, start, text)) >= 0:
-                    states.divide(0, state | kind)
-                    part, _ = states.partitions.dense_of(int(states.automata.partition_class[state]) | kind)
-                    begin, end = states.partitions.part_nodes[part].tolist()
-                    if end - begin > 3:
-                        states.divide(begin + 2, state)  # a place within a rest
-    assert len(states.slices.made) > 5
-    path = tmp_path / "pool.npz"
-    write_pool(path, states, vocab)
-    fresh = Pool(vocab)
-    read_pool(path, fresh, vocab)
-    one, other = states.partitions, fresh.partitions
-    used = other.part_keys >= 0
-    pairs = dict(zip(other.part_keys[used].tolist(), other.part_slots[used].tolist(), strict=True))
-    assert 30 < len(pairs) < (one.part_keys >= 0).sum() - 10
-    assert one.node_count - other.node_count >= sum(one.rest_size(made.part) for made in states.slices.made) > 1_000
-    places = 0
-    for key, part in pairs.items():
-        place, state = key >> KEY_SHIFT, key & ((1 << KEY_SHIFT) - 1)
-        if place > len(vocab.trie.nodes):
-            places += 1
-            owner = int(np.searchsorted(other.part_nodes[: other.count, 0], place - 1, side="right")) - 1
-            known = next(found for found, number in pairs.items() if number == owner and found >> KEY_SHIFT == 0)
-            place += int(one.part_nodes[one.dense_of(known)[0], 0] - other.part_nodes[owner, 0])
-        before = int(look_up(place << KEY_SHIFT | state, one.part_keys, one.part_slots))
-        assert before >= 0
-        assert part_content(other, part) == part_content(one, before)
-    assert places > 5
 
 
 def test_grammars_make_none(vocab):

@@ -17,21 +17,9 @@ from tokdfa.lab.measure.settings import typed_settings
 REGEX = {"tokenizer": "bytes", "label": "word", "regex": '"[a-z]{1,9}"'}
 
 
-def test_a_process_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[Start, bool]] = []
-    sample = cold_start._sample
-
-    def spy(start: Start, *args: Any) -> Any:
-        asked.append((start, args[-1]))
-        return sample(start, *args)
-
-    monkeypatch.setattr(cold_start, "_sample", spy)
-    plain, disk = "pushdown_trie", "pushdown_trie from disk"
-    rows = measure({**REGEX, "starts": [plain, disk], "processes": 1}, seed=0)
-    assert asked == [(STARTS[disk], True), (STARTS[plain], False), (STARTS[disk], False)]
-    assert [(row["start"], row["from_disk"], row["status"]) for row in rows] == [
-        (plain, False, "ok"), (disk, True, "ok"),
-    ]  # fmt: skip
+def test_a_process_for_each_sample() -> None:
+    rows = measure({**REGEX, "starts": ["pushdown_trie", "earley_trie"], "processes": 1}, seed=0)
+    assert [(row["start"], row["status"]) for row in rows] == [("pushdown_trie", "ok"), ("earley_trie", "ok")]
     for row in rows:
         times = [row[f"ns_{phase}"] for phase in PHASES]
         assert min(times) > 0
@@ -65,21 +53,20 @@ def row(start: str, first_ms: float | None) -> dict[str, Any]:
     first = first_ms or 0.0
     times = {**before, "first": first, "again": 0.2, "until_first": 550 + first}
     return {
-        **{"tokenizer": "llama", "constraint": "json", "start": start, "backend": start.partition(" ")[0]},
-        **{"from_disk": "disk" in start, "status": "ok" if first_ms else "timeout", "message": ""},
+        **{"tokenizer": "llama", "constraint": "json", "start": start, "backend": start},
+        **{"status": "ok" if first_ms else "timeout", "message": ""},
         **{f"ns_{phase}": 1e6 * value if first_ms else None for phase, value in times.items()},
     }
 
 
-def test_the_report_tells_phases_and_what_disk_saves() -> None:
-    starts = {"pushdown_trie": 300.0, "pushdown_trie from disk": 30.0, "llguidance": 600.0, "glrmask": None}
+def test_the_report_tells_phases() -> None:
+    starts = {"pushdown_trie": 300.0, "earley_trie": 30.0, "llguidance": 600.0, "glrmask": None}
     told = Told(KIND, [row(start, first) for start, first in starts.items()])
     tables, said = told.tables, told.sentences
-    assert tables["cold_start"]["start"].tolist() == ["pushdown_trie", "pushdown_trie from disk", "llguidance"]
+    assert tables["cold_start"]["start"].tolist() == ["pushdown_trie", "earley_trie", "llguidance"]
     assert tables["cold_start"]["compile, tables, first mask"].tolist() == pytest.approx([0.3, 0.03, 0.6])
     assert tables["cold_start"]["all until the first mask"].tolist() == pytest.approx([0.85, 0.58, 1.15])
     assert tables["broken"]["start"].tolist() == ["glrmask"]
     assert "580 ms to 1.15 s" in said[0]
-    assert "pushdown_trie 10 times as fast" in said[1]
-    assert "20x faster" in next(one for one in said if one.startswith("pushdown_trie from disk against llguidance"))
+    assert "20x faster" in next(one for one in said if one.startswith("earley_trie against llguidance"))
     assert len(told.panels["cold_start"]["llama, json"]) == 3 * 5

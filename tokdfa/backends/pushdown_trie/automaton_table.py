@@ -14,14 +14,14 @@ made with the automaton where it has wide states, else when a partition of it is
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.pushdown_trie.rows import WIDE
-from tokdfa.backends.pushdown_trie.state_table import LazyRows, StateTable, pack_bytes
+from tokdfa.backends.pushdown_trie.state_table import LazyRows, StateTable
 from tokdfa.regex.state_names import ExpressionNames, name_states
 from tokdfa.vocabulary.walk import DEAD
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 Int32 = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
-
-#: Bytes of the name of a partition class: a hash, and whether texts are the shortest.
-NAME_BYTES = 17
 
 
 class _Explicit(NamedTuple):
@@ -114,14 +111,6 @@ class AutomatonTable(StateTable):
             self._name(state)
         return int(self.partition_class[state])
 
-    def name_all(self) -> tuple[npt.NDArray[np.uint8], Int32]:
-        """Find the partition classes of all explicit automata; (names, the first state of each)."""
-        for automaton in self._explicit:
-            self.class_of(automaton.first)
-        kept = {name: state for name, state in self._named.items() if self.owner[state] < 0}
-        names = np.frombuffer(b"".join(kept), dtype=np.uint8).reshape(-1, NAME_BYTES)
-        return names, np.fromiter(kept.values(), dtype=np.int32)
-
     def _name(self, state: int) -> None:
         """Find the partition class of a state: those of its whole automaton at once, if that is explicit.
 
@@ -141,20 +130,6 @@ class AutomatonTable(StateTable):
         for number, name in enumerate(name_states(numbered, accepting, byte_class, self._depth, first)):
             key = name.tobytes() + bytes([shortest])
             self.partition_class[first + number] = self._named.setdefault(key, first + number)
-
-    def adopt(
-        self, arrays: dict[str, npt.NDArray[Any]], starts: dict[tuple[bytes, bool], int], spelled: dict[int, bool]
-    ) -> None:
-        """Take over the checked arrays of a file (`tokdfa.backends.pushdown_trie.pool_file`); the table must be new."""
-        count = len(arrays["flags"])
-        self.make_room(count)
-        self.state_count = count
-        self.transitions[: count * 256] = arrays["transitions"]
-        self.flags[:count], self.partition_class[:count] = arrays["flags"], arrays["partition_class"]
-        self.reads[:count] = pack_bytes(arrays["transitions"].reshape(-1, 256) >= 0)
-        names, size = arrays["names"].tobytes(), NAME_BYTES
-        self._named = {names[size * k : size * k + size]: state for k, state in enumerate(arrays["named"].tolist())}
-        self.starts, self.spelled = starts, spelled
 
 
 def _spells(columns: Int32, accepting: Bools, available: Bools) -> bool:

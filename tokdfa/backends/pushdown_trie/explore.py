@@ -20,8 +20,8 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.pushdown_trie.arrays import OK, ROW_BYTES
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
+from tokdfa.backends.pushdown_trie.pool import pool_of
 from tokdfa.backends.pushdown_trie.rows import BIAS
-from tokdfa.backends.pushdown_trie.shared_pools import pool_of
 from tokdfa.backends.pushdown_trie.steps import step_row
 from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded

@@ -37,7 +37,7 @@ with ALONE and OWN only of what the state reads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -175,28 +175,6 @@ class Partitions:
         part = int(look_up(state, self.part_keys, self.part_slots))
         dense = int(self.part_dense[part])
         return part, self.dense[dense] if dense >= 0 else None
-
-    def adopt(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take over the checked arrays of a file (`tokdfa.backends.pushdown_trie.pool_file`); no partition may have
-        been made.
-        """
-        self.count, self.dense_count, self.id_count = (
-            len(arrays["part_dense"]),
-            len(arrays["dense"]),
-            len(arrays["ids"]),
-        )
-        room = 1 << max(6, self.count.bit_length())
-        self.part_keys, self.part_slots = new_map(2 * room, -1)
-        for key, number in zip(arrays["keys"].tolist(), arrays["numbers"].tolist(), strict=True):
-            self._enter(key, number)
-        self.part_dense = longer(arrays["part_dense"], room)
-        self.part_ids, self.part_nodes = longer(arrays["part_ids"], room), longer(arrays["part_nodes"], room)
-        self.dense[: self.dense_count] = arrays["dense"]
-        self.ids = longer(arrays["ids"], self.id_count + 4096)
-        self.node_count = len(self.trie.nodes) + len(arrays["rests"])
-        self.nodes[len(self.trie.nodes) : self.node_count] = arrays["rests"]
-        for begin, end in arrays["part_nodes"].tolist():
-            self.branches.add(self.nodes, begin, end)
 
     def _keep(self, place: int, state: int, words: npt.NDArray[np.uint32], rest: int) -> None:
         """Enter the partition whose mask, `words`, and rest, of so many nodes, stand where the next ones begin."""

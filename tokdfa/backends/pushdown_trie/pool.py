@@ -2,8 +2,7 @@
 
 That is the table of automata (`tokdfa.backends.pushdown_trie.automaton_table`), the partitions of the vocabulary by
 their states (`tokdfa.backends.pushdown_trie.partition`), what serves to make these, and memory that walks and machines
-use in turn. Here it is put together. `tokdfa.backends.pushdown_trie.shared_pools` finds the pool of a vocabulary,
-`tokdfa.backends.pushdown_trie.pool_file` keeps one on disk.
+use in turn. Here it is put together; `pool_of` finds the pool of a vocabulary.
 
 Threads: `lock` is held by whoever makes something new, in the pool or in a machine that reads from it.
 """
@@ -12,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
+
+#: Past so many bytes of automata and partitions a vocabulary gets a new pool for constraints to come.
+POOL_LIMIT = 256 << 20
 
 
 class Pool:
@@ -46,7 +49,7 @@ class Pool:
         self.spare_tables = SpareTables()
         #: Memory of masks of constraints that are gone (`tokdfa.vocabulary.mask_store`).
         self.spare_masks: list[npt.NDArray[np.int32]] = []
-        #: Ways of spelling JSON for which the tables that most schemas need are there; kept on disk, too.
+        #: Ways of spelling JSON for which the tables that most schemas need are there.
         self.prepared: set[tuple[str, ...]] = set()
         #: Those that a schema has had.
         self.met: set[tuple[str, ...]] = set()
@@ -103,15 +106,15 @@ class Pool:
         self.walk.walk_deferred = np.zeros((2 * len(self.walk.walk_deferred), 3), dtype=np.int32)
         self._structs.clear()
 
-    def adopt(
-        self,
-        arrays: dict[str, npt.NDArray[Any]],
-        starts: dict[tuple[bytes, bool], int],
-        spelled: dict[int, bool],
-        prepared: set[tuple[str, ...]],
-    ) -> None:
-        """Take over the checked content of a file (`tokdfa.backends.pushdown_trie.pool_file`); the pool must be new."""
-        self.automata.adopt(arrays, starts, spelled)
-        self.partitions.adopt(arrays)
-        self.prepared = prepared
-        self._structs.clear()
+
+_pools: WeakKeyDictionary[Vocabulary, Pool] = WeakKeyDictionary()
+_pools_lock = new_lock()
+
+
+def pool_of(vocab: Vocabulary) -> Pool:
+    """The pool that new constraints of a vocabulary share. A full one is left to the constraints that have it."""
+    with _pools_lock:
+        pool = _pools.get(vocab)
+        if pool is None or pool.nbytes > POOL_LIMIT:
+            pool = _pools[vocab] = Pool(vocab)
+        return pool

@@ -2,8 +2,8 @@
 
 What a mask needs of a vocabulary does not depend on the schema: the automata of strings, numbers and formats, and the
 partitions of the vocabulary by their states. They are made by reading one document under one schema that has all of
-them, and are then there for every schema (`tokdfa.backends.pushdown_trie.shared_pools.save_pool` keeps them for every
-process). On the way every kernel is loaded that a schema may need, 5 to 25 ms each, so that no mask waits for one.
+them, and are then there for every schema. On the way every kernel is loaded that a schema may need, 5 to 25 ms each, so
+that no mask waits for one.
 
 Whoever has one schema only has no use for what others need; so they are made when a second one comes, and not where
 kernels would have to be compiled for them.
@@ -13,7 +13,6 @@ Cost: some tenths of a second a vocabulary, 128,000 tokens, and way of spelling.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -67,18 +66,12 @@ FORMATS = {
 }
 
 
-@cache
-def _stamp() -> str:
-    """A hash of what is made, for pools that were written to disk by another version."""
-    return hashlib.sha256(json.dumps([COMMON, FORMATS]).encode()).hexdigest()[:16]
-
-
 def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
     """Make what schemas spelled as `constraint` need in a pool, once, if it is not the first of them. The pool's lock
     must be held.
     """
     spelling = constraint.spelling
-    key = (_stamp(), *map(str, spelling.values()))
+    key = tuple(map(str, spelling.values()))
     if key in pool.prepared:
         return
     if key not in pool.met:

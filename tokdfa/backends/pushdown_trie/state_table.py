@@ -183,11 +183,6 @@ def _columns(states: int) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def pack_bytes(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-    """``reads`` of states: uint64, shape (states, 4). `live`: bool, shape (states, 256), which bytes lead on."""
-    return np.ascontiguousarray(np.packbits(live, axis=1, bitorder="little")).view(np.uint64)
-
-
 @kernel
 def _enter_states_kernel(  # type: ignore[no-untyped-def]
     table, byte_class, accepting, is_shortest, first, transitions, flags, reads, wide_bytes, most_bytes

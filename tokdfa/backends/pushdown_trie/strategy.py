@@ -20,8 +20,6 @@ Options:
 - ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
   ``shared_automata``: without it automata are built anew for each constraint, and only partitions are shared: what a
   constraint costs whose terminals nobody has had before.
-- ``disk``: if this is the vocabulary's first constraint, begin with the automata and partitions of a file that
-  `tokdfa.backends.pushdown_trie.shared_pools.save_pool` wrote.
 - ``proper``: only proper sequences; ``lookahead``: how far is looked ahead for them (`tokdfa.backends.proper`).
 
 Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it, new ones are begun: matchers that are
@@ -45,8 +43,7 @@ from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.pushdown_trie.matcher import PushdownMatcher
-from tokdfa.backends.pushdown_trie.pool import Pool
-from tokdfa.backends.pushdown_trie.shared_pools import pool_of
+from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.tables import PushdownTables, filler_of
 from tokdfa.errors import (
     OptionError,
@@ -86,7 +83,6 @@ class PushdownTrie(WithProper):
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
         Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
-        Option("disk", bool, False, "begin with the automata and partitions that `save_pool` wrote for the vocabulary"),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
         Option("max_search", int, 20_000, "limit on rows searched for a way to an end", minimum=1),
         Option("table_mb", int, 64, "rows and stacks kept, in MB", minimum=1),
@@ -106,7 +102,7 @@ class PushdownTrie(WithProper):
 
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
         places: list[Place] | None = None
-        pool = pool_of(self.vocab, self.settings["disk"]) if self.settings["shared"] else Pool(self.vocab)
+        pool = pool_of(self.vocab) if self.settings["shared"] else Pool(self.vocab)
         if isinstance(constraint, JsonSchema):
             from tokdfa.json_schema.lower import lower_and_remember
 

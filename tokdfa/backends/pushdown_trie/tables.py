@@ -16,8 +16,7 @@ from tokdfa.backends.pushdown_trie.arrays import M_CLOSED, M_NODES
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.machine import Machine
-from tokdfa.backends.pushdown_trie.pool import Pool
-from tokdfa.backends.pushdown_trie.shared_pools import pool_of
+from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.vocabulary.mask_store import MaskStore
 
@@ -66,7 +65,7 @@ class PushdownTables(CompiledConstraint):
         self.mask_limit, self.max_search = settings["mask_mb"] << 20, settings["max_search"]
         self.keeps_masks: bool = settings["memo"]
         if pool is None:
-            pool = pool_of(vocab, settings["disk"]) if settings["shared"] else Pool(vocab)
+            pool = pool_of(vocab) if settings["shared"] else Pool(vocab)
         self.pool = pool
         self.lock = self.pool.lock
         with phases.measure("tables"):

@@ -12,8 +12,7 @@ sample is a process of its own (`tokdfa.lab.measure.cold_start_process`), whose 
   once for a vocabulary;
 - ``again``: the same constraint compiled anew, and a first mask: what is left when all that is done.
 
-A *start* is an engine, and whether it begins with tables that an earlier process has written to disk. The earlier one
-is started before anything is timed, with a cache folder of the item's own, so that no start finds what others left.
+A *start* is an engine. Its processes have a cache folder of the item's own, so that none finds what others left.
 Starts take turns, A B C, B C A, ... Rows: one for each start, medians of its samples in nanoseconds.
 """
 
@@ -32,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from tokdfa.core.kernel_store import kernel_folder
 from tokdfa.errors import UnknownNameError
-from tokdfa.lab.declare import Against, Bars, Kind, Listing, Quotient, Say, Stat, Summary, Tally
+from tokdfa.lab.declare import Against, Bars, Kind, Listing, Say, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cold_start_process import PHASES, Order
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
@@ -52,17 +51,15 @@ LAST_WORDS = 300
 
 
 class Start(NamedTuple):
-    """A backend, the options by which it begins, and whether a process before has left it tables on disk."""
+    """A backend, and the options by which it begins."""
 
     backend: str
     options: dict[str, Any] = {}  # noqa: RUF012 (nobody writes to it)
-    from_disk: bool = False
 
 
 #: Starts by label.
 STARTS: dict[str, Start] = {
     "pushdown_trie": Start("pushdown_trie"),
-    "pushdown_trie from disk": Start("pushdown_trie", {"disk": True}, from_disk=True),
     "earley_trie": Start("earley_trie"),
     "llguidance": Start("llguidance"),
     "glrmask": Start("glrmask"),
@@ -97,21 +94,14 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     failures: dict[str, Failure] = {}
 
     with tempfile.TemporaryDirectory() as folder:
-
-        def sample(label: str, save: bool = False) -> None:
-            found = _sample(STARTS[label], settings["tokenizer"], constraint, folder, save)
-            if isinstance(found, Failure):
-                failures[label] = found
-            elif not save:
-                samples[label].append(found)
-
-        for label in wanted.starts:
-            if STARTS[label].from_disk:  # the first writes, the others find out whether that can be read
-                sample(label, save=True)
         for turn in range(wanted.processes):
             for label in rotated(wanted.starts, turn):
                 if label not in failures:
-                    sample(label)
+                    found = _sample(STARTS[label], settings["tokenizer"], constraint, folder)
+                    if isinstance(found, Failure):
+                        failures[label] = found
+                    else:
+                        samples[label].append(found)
     place = {
         "tokenizer": settings["tokenizer"],
         "vocab_size": load_tokenizer(settings["tokenizer"]).vocabulary.size,
@@ -120,11 +110,11 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     return [{**place, **_row(label, samples[label], failures.get(label))} for label in wanted.starts]
 
 
-def _sample(start: Start, tokenizer: str, constraint: Constraint, folder: str, save: bool) -> dict[str, int] | Failure:
-    """Phase -> nanoseconds of one process; `save`: it leaves tables on disk for the others."""
+def _sample(start: Start, tokenizer: str, constraint: Constraint, folder: str) -> dict[str, int] | Failure:
+    """Phase -> nanoseconds of one process."""
     # kernels stay where they are; everything else that is kept between processes is the item's own
     caches = {"NUMBA_CACHE_DIR": str(kernel_folder()), "XDG_CACHE_HOME": folder}
-    order = Order(tokenizer, constraint, start.backend, start.options, save, time.perf_counter_ns())
+    order = Order(tokenizer, constraint, start.backend, start.options, time.perf_counter_ns())
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tokdfa.lab.measure.cold_start_process"],
@@ -150,7 +140,6 @@ def _row(label: str, samples: list[dict[str, int]], failure: Failure | None) -> 
     return {
         "start": label,
         "backend": STARTS[label].backend,
-        "from_disk": STARTS[label].from_disk,
         "status": failure.kind if failure else OK,
         "message": failure.message if failure else "",
         "processes": len(taken),
@@ -233,13 +222,6 @@ KIND = Kind(
             blanks={"whole": "ns_until_first", "low": "ns_until_first:min", "high": "ns_until_first:max"},
             where="status == 'ok'",
             lead="A new process has its first mask after {low} to {high}, in the median of the cases:",
-        ),
-        Say(
-            "{backend} {ratio} times as fast",
-            per=("backend",),
-            blanks={"ratio": Quotient(Stat("ns_first", where="not from_disk"), Stat("ns_first", where="from_disk"))},
-            where="status == 'ok'",
-            lead="Tables on disk make compiling, tables and first mask:",
         ),
         Against(("ns_first", "ns_until_first"), where="status == 'ok'"),
         Tally("starts"),

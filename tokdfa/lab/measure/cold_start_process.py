@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
     from tokdfa.constraint import Constraint
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: In the order of a process's life; the last comes after the first mask.
 PHASES = ("python", "import", "tokenizer", "code", "first", "again")
@@ -27,16 +26,12 @@ PHASES = ("python", "import", "tokenizer", "code", "first", "again")
 
 @dataclass(frozen=True)
 class Order:
-    """What a process shall do. `asked_ns`: the monotonic clock, which all processes share, when it was asked for.
-
-    `save`: leave tables on disk for the processes to come.
-    """
+    """What a process shall do. `asked_ns`: the monotonic clock, which all processes share, when it was asked for."""
 
     tokenizer: str
     constraint: Constraint
     backend: str
     options: dict[str, Any]
-    save: bool
     asked_ns: int
 
 
@@ -58,8 +53,6 @@ def measure(order: Order, began_ns: int) -> dict[str, int]:
     for _ in ("first", "again"):
         _make_mask(backend, order.constraint)
         stamps.append(time.perf_counter_ns())
-    if order.save:
-        _save(order.backend, vocab)
     return dict(zip(PHASES, (after - before for before, after in pairwise(stamps)), strict=True))
 
 
@@ -67,14 +60,6 @@ def _make_mask(backend: Backend, constraint: Constraint) -> None:
     from tokdfa.mask import allocate_mask
 
     backend.compile(constraint).start().fill_mask(allocate_mask(backend.vocab.size))
-
-
-def _save(backend: str, vocab: Vocabulary) -> None:
-    """Have a backend write what it keeps between processes; earley_trie does so by itself."""
-    if backend == "pushdown_trie":
-        from tokdfa.backends.pushdown_trie.shared_pools import save_pool
-
-        save_pool(vocab)
 
 
 def main(began_ns: int) -> None:
