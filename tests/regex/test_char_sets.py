@@ -126,6 +126,14 @@ def test_fold_closure_adds_whole_orbits_and_nothing_else(ranges: Ranges) -> None
         assert any(char_sets.contains(before, other) for other in orbit)
 
 
+def test_wide_folding_is_that_of_re() -> None:
+    """All characters with case that the standard library knows, each beside all of them."""
+    cased = "".join(c for p in ASSIGNED if (c := chr(p)).lower() != c or c.upper() != c)
+    for one in cased:
+        folded = char_sets.fold_closure(((ord(one), ord(one)),), wide=True)
+        assert [c for c in cased if char_sets.contains(folded, ord(c))] == re.findall(one, cased, re.IGNORECASE), one
+
+
 @pytest.mark.parametrize("name", POSIX_CLASSES)
 def test_posix_classes_are_those_of_the_regex_package_on_ascii(name: str) -> None:
     if name in ("ascii", "word"):

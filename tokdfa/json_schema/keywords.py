@@ -45,7 +45,7 @@ from tokdfa.json_schema.keyword_names import (
     plain_shape,
 )
 from tokdfa.json_schema.number_set import DIGITS, NumberSet
-from tokdfa.json_schema.patterns import parse_pattern, without_python_anchors
+from tokdfa.json_schema.patterns import parse_pattern
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
@@ -192,7 +192,6 @@ class Keywords:
         """The clause of strings."""
         pattern, name = self.get("pattern"), self.get("format")
         if pattern is not None:
-            pattern = without_python_anchors(pattern) if isinstance(pattern, str) else pattern
             self._check_pattern("pattern", pattern)
         is_asserted = isinstance(name, str) and name in ASSERTED_FORMATS[self.draft]
         return StringSet(

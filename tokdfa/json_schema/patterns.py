@@ -9,23 +9,22 @@ is neither in the class nor in its negation ``\D \W \S``, so that what is accept
 be found, such as the content of ``(?!..)``, is read *widely*: what either reading has in a class, ``.``, or in front of
 a last newline ``$``.
 
-Refused (UnsupportedConstraint): back-references, which are not regular; look-behind; inline flags; ``{,n}``, a count to
-Python and text to Annex B; ``\a \A \Z``, anchors or a bell to Python, letters to Annex B. Broken: RegexSyntaxError.
-The keyword ``pattern`` has the two anchors as Python does (`without_python_anchors`): with flag u they are errors, and
-whoever writes them has Python in mind.
+Python's ``\A \Z``, which are errors with flag u, and flags for the whole pattern, ``(?i)`` at its beginning, are read:
+whoever writes them has Python in mind. Without regard to case, characters are equal that simple case folding makes
+equal, to both; U+0130 and U+0131 are an i to Python only.
+
+Refused (UnsupportedConstraint): back-references, which are not regular; look-behind; flags for all of a pattern that
+stand inside of it; ``{,n}``, a count to Python and text to Annex B; ``\a``, a bell to Python and a letter to Annex B.
+Broken: RegexSyntaxError.
 """
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from tokdfa.errors import RegexUnsupported, UnsupportedConstraint
 from tokdfa.regex.parse import parse
 from tokdfa.regex.syntax_tree import Alternation, Assertion, Concat, Node
-
-#: An escape, or a class, in which there are no anchors.
-_ESCAPES_AND_CLASSES = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
@@ -40,14 +39,6 @@ def parse_pattern(pattern: str, wide: bool = False) -> Node:
     except RegexUnsupported as error:
         what, _, why = error.reason.partition("; ")
         raise UnsupportedConstraint(f"{what} at position {error.position} of the pattern {pattern!r}: {why}") from None
-
-
-def without_python_anchors(pattern: str) -> str:
-    r"""`pattern` with ``\A`` and ``\Z`` written as ``^`` and ``$``, which are the same here. Linear."""
-    if "\\A" not in pattern and "\\Z" not in pattern:
-        return pattern
-    anchors = {"\\A": "^", "\\Z": "$"}
-    return _ESCAPES_AND_CLASSES.sub(lambda found: anchors.get(found[0], found[0]), pattern)
 
 
 def finds_everywhere(node: Node) -> bool:

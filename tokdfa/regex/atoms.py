@@ -66,6 +66,15 @@ class AtomReader:
         #: Whether in a class that leaves out what it lists.
         self.in_negated = False
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether to read what any reading of the dialect has."""
+        return self.dialect.two_readings and self.in_negated != self.flags.wide
+
+    def fold(self, ranges: Ranges) -> Ranges:
+        """`ranges`, without regard to case if the flags say so."""
+        return fold_closure(ranges, self.is_wide) if self.flags.ignore_case else ranges
+
     def fail(self, message: str, position: int | None = None) -> NoReturn:
         raise RegexSyntaxError(message, self.pattern, self.position if position is None else position)
 
@@ -87,8 +96,8 @@ class AtomReader:
         self.position = match.end()
         if (letter == "P") == bool(match[1]):
             return ranges, True
-        # folding comes before negation, and what is done here cannot be folded again
-        return complement(fold_closure(ranges) if self.flags.ignore_case else ranges), False
+        # what is done here cannot be folded again; folding comes before negation, but behind it with ECMA's flag u
+        return self.fold(complement(ranges)) if self.is_wide else complement(self.fold(ranges)), False
 
     def read_escaped_code_point(self) -> int:
         """Read an escape that stands for one code point."""
@@ -163,10 +172,8 @@ class AtomReader:
             else:
                 fixed.append(item[0])
         self.position += 1
+        ranges = self.fold(union(folding))
         self.in_negated = False
-        ranges = union(folding)
-        if self.flags.ignore_case:
-            ranges = fold_closure(ranges)
         for more in fixed:
             ranges = union_of_two(ranges, more)
         return complement(ranges) if negated else ranges
@@ -192,8 +199,7 @@ class AtomReader:
                 return self.read_property(letter)
             if letter in CLASS_LETTERS:
                 self.position += 2
-                either = self.in_negated != self.flags.wide
-                return class_ranges(self.dialect, letter, self.ascii_classes, either), False
+                return class_ranges(self.dialect, letter, self.ascii_classes, self.is_wide), False
             if letter == "b":
                 self.position += 2
                 return 0x08

@@ -20,7 +20,7 @@ the Unicode space separators and U+FEFF, which the ASCII reading here has not.
 
 Case is simple case folding (Unicode's CaseFolding.txt, status C and S) as in Rust and in ECMA-262's u mode: one code
 point against one code point, no Turkic rule. So k, K and U+212A (Kelvin sign) are alike, s, S and U+017F too; U+00DF is
-not ss. Python's `re` in addition takes U+0130 and U+0131 for an i.
+not ss. Python's `re` in addition takes U+0130 and U+0131 for an i; `fold_closure` does, too, if it folds *widely*.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ LAST_CODE_POINT = 0x10FFFF
 ALL: Ranges = ((0, LAST_CODE_POINT),)
 NEWLINE: Ranges = ((0x0A, 0x0A),)
 SURROGATES: Ranges = ((0xD800, 0xDFFF),)
+#: What Python's `re` takes for an i: I, i, and both with and without a dot.
+_EACH_I: Ranges = ((0x49, 0x49), (0x69, 0x69), (0x130, 0x131))
 
 _ASCII: dict[str, Ranges] = {
     "digit": ((0x30, 0x39),),
@@ -158,8 +160,10 @@ def unicode_property(name: str) -> Ranges:
     return scan(rf"\p{{{name}}}")
 
 
-def fold_closure(ranges: Ranges) -> Ranges:
-    """`ranges` and every code point that simple case folding takes for one of its members."""
+def fold_closure(ranges: Ranges, wide: bool = False) -> Ranges:
+    """`ranges` and every code point that simple case folding takes for one of its members; `wide`: or Python's `re`."""
+    if wide and intersection(ranges, _EACH_I):
+        ranges = union(ranges, _EACH_I)
     folding, partners = _case_partners()
     added: list[tuple[int, int]] = []
     for first, last in ranges:

@@ -15,10 +15,11 @@ construct           tokdfa, lark                      ecma                      
 ``[[:alpha:]]``     a POSIX class                     as written                           Rust
 ``&& -- ~~`` in []  set operations: refused           as written                           Rust
 ``{,n}``            from 0 to n                       refused                              Python; text to Annex B
-``\A \z \Z``        the ends of the text              refused, or unknown                  Python, Rust
+``\A \z \Z``        the ends of the text              the same                             Python, Rust
 ``\101``, ``\a``    octal, the bell                   refused                              Python
 ``\x{41} \U..``     code points                       unknown                              Rust, Python
-``(?i) (?i:..)``    flags i, s, m, x                  refused                              Rust
+``(?i) (?i:..)``    flags i, s, m, x, from there on   first of all, i, s, m, x; ``(?i:``   Rust; Python, ECMA-262
+without case        simple folding, Unicode           the same; widely, U+0130/1 are an i  Rust, ECMA-262; Python
 ``x*?``             as ``x*``; lark: refused          as ``x*``
 ``x*+ (?>x)``       where they change nothing         unknown                              Python, Rust's kin
 ``(?<=x) (?<!x)``   outside groups; lark: refused     refused                              Python
@@ -47,7 +48,7 @@ and escapes whose meaning is not a set. Where the two differ:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tokdfa.regex.char_sets import NEWLINE, Ranges, digits, spaces, union, word_characters
@@ -72,9 +73,11 @@ class Dialect:
     groups: Mapping[str, str]
     refused_groups: Mapping[str, str]
     group_name: re.Pattern[str] = re.compile(r"\(\?P?<([^\W\d]\w*)>")
-    #: Flags that may be switched inside a pattern; what all are refused as, if they are.
+    #: Flags that may be switched inside a pattern, and those that may stand at its beginning only, where ``(?i)`` may
+    #: not stand anywhere; letter -> the remedy for one that is refused, behind ``"; "``.
     flags: str = ""
-    refused_flags: str = ""
+    leading_flags: str = ""
+    refused_flags: Mapping[str, str] = field(default_factory=dict)
     #: ``{`` that begins a quantifier: its numbers and the comma; and what another ``{`` is refused as, if it is.
     counts: re.Pattern[str]
     refused_braces: tuple[re.Pattern[str], str] | None = None
@@ -128,6 +131,7 @@ TOKDFA = Dialect(
         **dict.fromkeys(("(?P>", "(?&", "(?R", *(f"(?{digit}" for digit in "0123456789")), "recursion"),
     },
     flags="ismxu",
+    refused_flags={"a": r"; pass ascii_classes=True for ASCII \d \w \s"},
     counts=re.compile(r"\{(?!\})([0-9]*)(,?)([0-9]*)\}"),
     refused_atomic="it changes the language here; it may be read where it changes nothing: around what has one width, "
     "or a repeat of one character that what follows cannot begin with",
@@ -187,17 +191,22 @@ ECMA = Dialect(
         **dict.fromkeys(("(?P=", "(?("), _NOT_REGULAR),
     },
     group_name=re.compile(r"\(\?P?<[^\W\d][\w$]*>"),
-    refused_flags="inline flags; ECMA-262 had none until 2025; write the letters of both cases in classes",
+    flags="is",
+    leading_flags="ismxu",
+    refused_flags={
+        "m": "; lines end otherwise to ECMA-262 and Python; it may stand at the beginning, (?m), which is Python's",
+        "a": "; classes are ASCII where ECMA-262 and Python differ; leave it out",
+    },
     counts=re.compile(r"\{([0-9]+)(,?)([0-9]*)\}"),
     refused_braces=(
         re.compile(r"\{,[0-9]*\}"),
         "{,n}; it is text to ECMA-262 and a count to Python; write {0,n} or \\{",
     ),
-    assertions=_BOUNDARIES,
+    assertions={"A": "text_start", "z": "text_end", "Z": "text_end", **_BOUNDARIES},
     controls=_CONTROLS,
     refused_escapes={
         **dict.fromkeys(_BACK_REFERENCES, _NOT_REGULAR),
-        **{letter: rf"\{letter}; ECMA-262 and Python read it differently" for letter in "aAZ"},
+        "a": r"\a; it is a letter to ECMA-262 and the bell to Python",
     },
     hexadecimal={
         "x": re.compile(r"\\x([0-9A-Fa-f]{2})"),

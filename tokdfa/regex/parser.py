@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _INLINE_FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:(-)([A-Za-z]*))?([:)])")
-_ANY_FLAGS = re.compile(r"\(\?[A-Za-z-]{1,17}[:)]")
 _BOUNDARY_SIDE = re.compile(r"\{[a-z-]+\}")
 #: Characters that mean themselves (without the flag x).
 _PLAIN = re.compile(r"[^|()\[.^$\\*+?{]+")
@@ -141,10 +140,15 @@ class Parser(AtomReader):
         """Read one character, and those behind it that mean themselves."""
         run = None if self.flags.verbose else _PLAIN.match(self.pattern, self.position + 1)
         text = self.pattern[self.position : run.end() if run else self.position + 1]
-        group, literals = self.groups[-1], _literals(self.flags.ignore_case, self.dialect.two_readings)
+        group, literals = self.groups[-1], self.literals
         group.items.extend([literals[character] for character in text])
         group.no_repeat = ""
         self.position += len(text)
+
+    @property
+    def literals(self) -> dict[str, CharSet]:
+        """The nodes of single characters under the flags."""
+        return _literals(self.flags.ignore_case, self.is_wide, self.dialect.two_readings)
 
     def char_set(self, ranges: Ranges) -> CharSet:
         return _without_surrogates(ranges) if self.dialect.two_readings else CharSet(ranges)
@@ -160,7 +164,7 @@ class Parser(AtomReader):
         self.add_assertion("line_end" if self.flags.multi_line else "text_end", 1)
         if self.flags.wide:  # the end, or the last newline before it
             end = self.groups[-1].items.pop()
-            before_newline = self.pool.concat([_literals(False, True)["\n"], end])
+            before_newline = self.pool.concat([self.literals["\n"], end])
             self.groups[-1].items.append(self.pool.alternation([end, LookAhead(before_newline, False)]))
 
     def add_assertion(self, kind: str, length: int) -> None:
@@ -266,18 +270,17 @@ class Parser(AtomReader):
 
     def read_inline_flags(self) -> bool:
         """Read ``(?flags)`` (returns True) or the start of ``(?:`` and ``(?flags:``."""
-        known_flags, refused = self.dialect.flags, self.dialect.refused_flags
-        if refused and _ANY_FLAGS.match(self.pattern, self.position):
-            self.refuse(refused)
+        dialect, root = self.dialect, self.root
         match = _INLINE_FLAGS.match(self.pattern, self.position)
         if not match or (match[4] == ")" and not match[1] and not match[3]) or (match[2] and not match[3]):
-            known = f"(..), (?:..), (?P<n>..), (?<n>..), (?=..), (?!..){', (?i), (?i:..)' if known_flags else ''}"
-            self.fail(f"unknown kind of group; known: {known}")
+            self.fail("unknown kind of group; known: (..), (?:..), (?P<n>..), (?<n>..), (?=..), (?!..), (?i), (?i:..)")
+        is_leading = match[4] == ")" and dialect.leading_flags != ""
+        if is_leading and (match[2] or len(self.groups) > 1 or root.items or root.options):
+            self.refuse(f"flags for all of the pattern but at its beginning; write {match[0][:-1]}:..)")
+        known_flags = dialect.leading_flags if is_leading else dialect.flags
         for index, letter in [*enumerate(match[1], match.start(1)), *enumerate(match[3] or "", match.start(3))]:
-            if letter == "a":
-                self.refuse(r"the inline flag a; pass ascii_classes=True for ASCII \d \w \s", index)
             if letter not in known_flags:
-                self.refuse(f"the inline flag {letter}", index)
+                self.refuse(f"the inline flag {letter}{dialect.refused_flags.get(letter, '')}", index)
             if letter == "u" and index >= match.start(3) >= 0:
                 self.refuse("switching off the flag u", index)
         self.switch_flags(match[1], match[3] or "", len(match[0]))
@@ -382,10 +385,9 @@ class Parser(AtomReader):
             self.position += 2
         elif letter in PROPERTY_LETTERS:
             ranges, folds = self.read_property(letter)
-            node = self.char_set(fold_closure(ranges) if folds and self.flags.ignore_case else ranges)
+            node = self.char_set(self.fold(ranges) if folds else ranges)
         else:
-            literals = _literals(self.flags.ignore_case, self.dialect.two_readings)
-            node = literals[chr(self.read_escaped_code_point())]
+            node = self.literals[chr(self.read_escaped_code_point())]
         self.groups[-1].add(node, start)
 
     def read_assertion_escape(self, letter: str) -> None:
@@ -479,12 +481,12 @@ def _longest_opening(dialect: Dialect, pattern: str, position: int) -> str:
 class _Literals(dict[str, CharSet]):
     """The nodes of single characters, made when they are first needed; so a long literal text shares its nodes."""
 
-    def __init__(self, ignore_case: bool, without_surrogates: bool) -> None:
-        self.ignore_case, self.without_surrogates = ignore_case, without_surrogates
+    def __init__(self, ignore_case: bool, wide: bool, without_surrogates: bool) -> None:
+        self.ignore_case, self.wide, self.without_surrogates = ignore_case, wide, without_surrogates
 
     def __missing__(self, character: str) -> CharSet:
         single = ((ord(character), ord(character)),)
-        ranges = fold_closure(single) if self.ignore_case else single
+        ranges = fold_closure(single, self.wide) if self.ignore_case else single
         if len(self) >= MAX_LITERALS:
             self.clear()
         self[character] = node = CharSet(difference(ranges, SURROGATES) if self.without_surrogates else ranges)
