@@ -60,6 +60,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 _OPTION_VALUES = {
     "order": ("schema", "any"),
     "duplicates": ("declared", "refused"),
+    "asserts": ("required", "formats", "all"),
     "whitespace": ("flexible", "compact"),
     "escapes": ("all", "needed"),
     "blanks": ("all", "few"),
@@ -219,8 +220,8 @@ class Grammar(Constraint):
 class JsonSchema(Constraint):
     """All JSON texts that are valid under a schema, given as a dict, a bool or JSON text.
 
-    The schema is read by the draft that its ``$schema`` declares (4, 6, 7, 2019-09, 2020-12; 2020-12 if none), and
-    ``format`` is asserted. How the values may be written is part of the constraint:
+    The schema is read by the draft that its ``$schema`` declares (4, 6, 7, 2019-09, 2020-12; 2020-12 if none). How the
+    values may be written is part of the constraint:
 
     - `profile`: where the options below that are None begin. ``all``: every way that JSON has, to judge texts by;
       ``generation``: the way people and programs write JSON, for models to write in (`PROFILES`). A text of
@@ -230,6 +231,8 @@ class JsonSchema(Constraint):
     - `duplicates`: ``declared``: a name that the schema declares comes once in an object, others are not remembered;
       ``refused``: no object has two equal names, however they are escaped. Where undeclared names are too many to be
       remembered, the schema is refused (`tokdfa.json_schema.distinct`).
+    - `asserts`: what the drafts leave open: ``formats``: `format` is asserted; ``all``: so are `contentEncoding` and
+      `contentMediaType` of draft 7, and `dependencies` of later drafts, which replaced it; ``required``: none of them.
     - `whitespace`: ``flexible``: blanks, tabs and ends of line around brackets, commas and colons; ``compact``: none.
       `whitespace_pattern`: a regex for the blanks at each of these places, instead.
     - `item_separator`, `key_separator`: with blanks they may hold blanks themselves: ``", "`` and ``": "`` are those of
@@ -257,6 +260,7 @@ class JsonSchema(Constraint):
     text: str
     order: str = "schema"
     duplicates: str = "declared"
+    asserts: str = "formats"
     whitespace: str = "flexible"
     whitespace_pattern: str = ""
     item_separator: str = ","
@@ -277,6 +281,7 @@ class JsonSchema(Constraint):
         profile: str = "all",
         order: str | None = None,
         duplicates: str = "declared",
+        asserts: str = "formats",
         whitespace: str | None = None,
         whitespace_pattern: str | None = None,
         item_separator: str | None = None,
@@ -297,6 +302,7 @@ class JsonSchema(Constraint):
         written: dict[str, Any] = {
             "order": order,
             "duplicates": duplicates,
+            "asserts": asserts,
             "whitespace": whitespace,
             "whitespace_pattern": whitespace_pattern,
             "item_separator": item_separator,

@@ -1,22 +1,29 @@
 from __future__ import annotations
 
+import base64
 import datetime
+import json
 import random
 import re
 import warnings
+from typing import TYPE_CHECKING
 
 import idna
 import pytest
 from jsonschema import Draft202012Validator
 
 from tests.json_schema.spellings import random_text, respell
+from tests.strategies import short_texts
 from tokdfa.errors import UnknownNameError, UnsupportedConstraint
-from tokdfa.json_schema.formats import ASSERTED_FORMATS, FORMATS, outside_of
+from tokdfa.json_schema.formats import FORMATS, find_format, outside_of
 from tokdfa.json_schema.patterns import parse_pattern
 from tokdfa.json_schema.string_set import StringSet, string_automaton
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CHECKER = Draft202012Validator.FORMAT_CHECKER
 #: Formats that are equal to what the checker accepts.
@@ -33,7 +40,7 @@ def is_valid(name: str, text: str) -> bool:
 
 def decoded_dfa(name: str) -> LazyDfa:
     store = ExpressionStore()
-    return LazyDfa(store, lower(parse_pattern(FORMATS[name].pattern), store, search=True))
+    return LazyDfa(store, lower(parse_pattern(find_format(name).pattern), store, search=True))
 
 
 def mutate(text: str, rng: random.Random) -> str:
@@ -189,8 +196,43 @@ def test_letters_of_international_labels_are_valid_everywhere() -> None:
 
 def test_the_checkers_names_are_asserted_whatever_the_draft() -> None:
     assert set(FORMATS) == set(CHECKER.checkers)
-    assert len(ASSERTED_FORMATS) == 5
-    assert set(ASSERTED_FORMATS.values()) == {frozenset(FORMATS)}
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return base64.b64encode(base64.b64decode(text, validate=True)).decode() == text
+    except ValueError:
+        return False
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, parse_constant=lambda _: 1 / 0)
+    except (ValueError, ZeroDivisionError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("name", "is_valid", "letters"),
+    [("base64", _is_base64, "AQZgw+/=% "), ("application/json", _is_json, '[]{}:,"\\u0a1.-e \n')],
+)
+def test_contents_are_those_of_the_standard_library(name: str, is_valid: Callable[[str], bool], letters: str) -> None:
+    """All texts of up to three letters, and longer ones that are in it or near it."""
+    strings, rng = StringSet(formats=(name,)), random.Random(name)
+    found = set(short_texts(3, letters))
+    for _ in range(100):
+        text = random_text(decoded_dfa(name), rng, longest=80)
+        found |= set() if text is None else {text.decode(), mutate(text.decode(), rng)}
+    assert {text for text in found if strings.holds(text)} == {text for text in found if is_valid(text)}
+    assert sum(map(is_valid, found)) > 50
+
+
+def test_negated_contents() -> None:
+    negated = StringSet(not_formats=("base64",))
+    assert [text for text in ("", "QQ==", "QR==", "Q Q\n==", "QQ", "%") if negated.holds(text)] == ["%"]
+    with pytest.raises(UnsupportedConstraint, match="application/json"):
+        outside_of("application/json")
 
 
 def test_no_text_is_in_a_format_and_in_its_negation() -> None:

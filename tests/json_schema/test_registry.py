@@ -159,6 +159,17 @@ def test_a_library_registry_keeps_the_drafts_of_its_documents() -> None:
     assert not any(holds(shape_builder, root, value) for value in wrong)
 
 
+def test_a_document_of_another_draft_disturbs_no_other() -> None:
+    """Booleans are no schemas of draft 4, and the library fails at them."""
+    later = {"properties": {"a": True, "b": {"$ref": "#/properties/c"}, "c": {"type": "null"}}}
+    registry = json.dumps({"http://e.org/later.json": later, "http://e.org/z.json": {"id": "sub/y.json", "enum": [1]}})
+    for reference, right, wrong in (("sub/y.json", 1, 2), ("later.json#/properties/b", None, 1)):
+        schema = {"$schema": "http://json-schema.org/draft-04/schema#", "$ref": f"http://e.org/{reference}"}
+        shape_builder, root, _ = expand(schema, registry)
+        assert holds(shape_builder, root, right)
+        assert not holds(shape_builder, root, wrong)
+
+
 @pytest.mark.parametrize(
     ("reference", "document", "error", "place", "words"),
     [

@@ -123,10 +123,12 @@ class Dropped:
 class Document:
     """A schema's text, read, and those of other documents: the JSON of a mapping of URIs to schemas, or nothing.
 
-    Raises SchemaError if it is no schema, SchemaUnsupported for drafts before 4.
+    `asserts`: what is asserted of what the drafts leave open (`tokdfa.constraint.JsonSchema`). Raises SchemaError if it
+    is no schema, SchemaUnsupported for drafts before 4.
     """
 
-    def __init__(self, text: str, registry: str = "") -> None:
+    def __init__(self, text: str, registry: str = "", asserts: str = "formats") -> None:
+        self.asserts = asserts
         #: What any keyword is looked for in.
         self.text = text + registry
         spend(NS_PER_CHARACTER * len(self.text), BYTES_PER_CHARACTER * len(self.text))
@@ -147,6 +149,8 @@ class Document:
         #: Identity of a resource's contents -> its URI.
         self._uris: dict[int, str] = {}
         self._drafts: dict[str, int] = {}
+        #: URIs of other documents that the library cannot take apart -> what to say of it.
+        self._unread: dict[str | None, SchemaError] = {}
         has_anchors = '"$dynamicAnchor"' in self.text or '"$recursiveAnchor"' in self.text
         scope = self._enter((), self._root_resolver()) if has_anchors else ()
         self.root = self._add(root, None, "", None, self.draft, scope)
@@ -237,10 +241,12 @@ class Document:
 
         document, _, fragment = reference.partition("#")
         try:
-            (node.resolver or self._registry_resolver()).lookup(document)
+            there = self._uri((node.resolver or self._registry_resolver()).lookup(document).resolver)
+            if there in self._unread:
+                return self._unread[there]
         except Unresolvable:
-            there = f"; the registry has {_shorten(sorted(self._documents))}" if self._documents else ""
-            advice = f"leads to another document; give that as one of registry, or put it into $defs{there}"
+            known = f"; the registry has {_shorten(sorted(self._documents))}" if self._documents else ""
+            advice = f"leads to another document; give that as one of registry, or put it into $defs{known}"
             return SchemaUnsupported(f"{reference!r} {advice}", node.pointer, keyword)
         except ValueError:
             return SchemaUnsupported(f"{reference!r} is no URI", node.pointer, keyword)
@@ -307,7 +313,7 @@ class Document:
         try:
             return self._registry_resolver()
         except (AttributeError, TypeError, ValueError) as error:  # the library takes all to be of the right types
-            place, keyword = _find_misnamed(self._root_schema)
+            place, keyword = _find_misnamed(self._root_schema) or ("", "$id")
             raise SchemaError(f"ids, anchors and references cannot be read ({error})", place, keyword) from error
 
     def _registry_resolver(self) -> Any:
@@ -330,18 +336,24 @@ class Document:
         return self._registry.resolver(self._uris[id(self._root_schema)])
 
     def _registered(self, specification: Any, registry: Any) -> Any:
-        """The library's registry with the other documents. Raises SchemaError, which names the document at fault."""
-        from referencing import Resource
+        """The library's registry with the other documents. Raises SchemaError, which names the document at fault.
+
+        One that is wrong elsewhere than in its names, such as one of another draft, is found without what has a name in
+        it: it matters only if a reference leads there.
+        """
+        from referencing import Resource, Specification
 
         for uri, schema in self._documents.items():
             resource = Resource.from_contents(schema, default_specification=specification)
-            registry = registry.with_resource(uri, resource)
             try:
-                registry = registry.crawl()
+                registry = registry.with_resource(uri, resource).crawl()
             except (AttributeError, TypeError, ValueError) as error:
-                place, keyword = _find_misnamed(schema)
-                message = f"ids, anchors and references cannot be read ({error})"
-                raise SchemaError(message, f"{uri}#{place}", keyword) from error
+                misnamed = _find_misnamed(schema)
+                if misnamed is not None:
+                    message = f"ids, anchors and references cannot be read ({error})"
+                    raise SchemaError(message, f"{uri}#{misnamed[0]}", misnamed[1]) from error
+                self._unread[uri] = SchemaError(f"ids and anchors cannot be read ({error})", f"{uri}#", "$id")
+                registry = registry.with_resource(uri, Specification.OPAQUE.create_resource(schema))
         return registry
 
     def _subresolver(self, node: Node, resolver: Any) -> Any:
@@ -379,8 +391,8 @@ def declared_draft(schema: Any, default: int, pointer: str) -> int:
     return DRAFTS.get(name, default)
 
 
-def _find_misnamed(schema: Any) -> tuple[str, str]:
-    """(pointer, keyword) of an id or anchor in a schema that is no text; the root and ``$id`` if there is none."""
+def _find_misnamed(schema: Any) -> tuple[str, str] | None:
+    """(pointer, keyword) of an id or anchor in a schema that is no text; None if there is none."""
     agenda = [("", schema)]
     while agenda:
         place, here = agenda.pop()
@@ -390,7 +402,7 @@ def _find_misnamed(schema: Any) -> tuple[str, str]:
                     return place, keyword
         below = here.items() if isinstance(here, dict) else enumerate(here) if isinstance(here, list) else ()
         agenda += [(place + escape_key(key), value) for key, value in below]
-    return "", "$id"
+    return None
 
 
 def _dynamic_anchors(schema: Any, is_outermost: bool = True) -> Iterator[str]:

@@ -1,7 +1,8 @@
 r"""The formats of the drafts as patterns of ours, written from the grammars of their standards.
 
-Which names are asserted. A ``format`` that this table has is asserted, whatever the draft: the drafts leave it to the
-implementation, and common validators assert all they know. Other names (``int32``, ``phone``) are annotations.
+Which names are asserted. A ``format`` that this table has is asserted, whatever the draft, unless `asserts` of a
+`tokdfa.constraint.JsonSchema` says otherwise: the drafts leave it to the implementation, and common validators assert
+all they know. Other names (``int32``, ``phone``) are annotations.
 
 Which language. Each format is what its standard says *and* the checker of the Python package `jsonschema` (with its
 format extras) accepts, so nothing is in it that either refuses. ``outside`` is a language that contains all that the
@@ -34,7 +35,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tokdfa.errors import UnknownNameError, UnsupportedConstraint
-from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020
 from tokdfa.json_schema.regex_format import VALID_REGEX
 from tokdfa.json_schema.uri_formats import (
     ANY_URI,
@@ -134,14 +134,30 @@ FORMATS: dict[str, Format] = {
     "regex": Format(rf"^{VALID_REGEX}$", None, large=True),
 }  # fmt: skip
 
-#: By draft (`tokdfa.json_schema.document`) the names that are asserted.
-ASSERTED_FORMATS: dict[int, frozenset[str]] = dict.fromkeys(
-    (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020), frozenset(FORMATS)
-)
+# RFC 8259 with arrays and objects three deep. RFC 4648 without bits that are lost; outside, RFC 2045, which has lines.
+_JSON_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*"'
+_JSON = rf"(?:null|true|false|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[Ee][+-]?\d+)?|{_JSON_STRING})"
+for _ in range(3):
+    _ITEM = rf"[ \t\n\r]*{_JSON}[ \t\n\r]*"
+    _MEMBER = rf"[ \t\n\r]*{_JSON_STRING}[ \t\n\r]*:{_ITEM}"
+    _ARRAY, _OBJECT = (rf"(?:{part}(?:,{part})*|[ \t\n\r]*)" for part in (_ITEM, _MEMBER))
+    _JSON = rf"(?:{_JSON}|\[{_ARRAY}\]|\{{{_OBJECT}\}})"
+_SIX_BITS = "[A-Za-z0-9+/]"
+
+#: What contentEncoding and contentMediaType of draft 7 name, if they are asserted. No formats by name.
+CONTENTS: dict[str, Format] = {
+    "base64": Format(
+        rf"^(?:{_SIX_BITS}{{4}})*(?:{_SIX_BITS}[AQgw]==|{_SIX_BITS}{{2}}[AEIMQUYcgkosw048]=)?$",
+        r"^[A-Za-z0-9+/\s]*(?:=\s*){0,2}$",
+    ),
+    "application/json": Format(rf"^[ \t\n\r]*{_JSON}[ \t\n\r]*$", None, large=True),
+}
 
 
 def find_format(name: str) -> Format:
-    """The format of that name. Raises UnknownNameError."""
+    """The format or content of that name. Raises UnknownNameError."""
+    if name in CONTENTS:
+        return CONTENTS[name]
     if name not in FORMATS:
         raise UnknownNameError("asserted format", name, FORMATS)
     return FORMATS[name]

@@ -9,7 +9,8 @@ from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, D
 from tokdfa.json_schema.number_set import NumberSet
 
 NUMBER_KEYWORDS = frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"])
-STRING_KEYWORDS = frozenset(["minLength", "maxLength", "pattern", "format"])
+CONTENT_KEYWORDS = ("contentEncoding", "contentMediaType")
+STRING_KEYWORDS = frozenset(["minLength", "maxLength", "pattern", "format", *CONTENT_KEYWORDS])
 COUNT_KEYWORDS = frozenset(["minItems", "maxItems", "contains", "minContains", "maxContains", "uniqueItems"])
 ARRAY_KEYWORDS = COUNT_KEYWORDS | {"items", "additionalItems", "prefixItems"}
 MEMBER_KEYWORDS = frozenset(["properties", "patternProperties", "additionalProperties", "propertyNames"])

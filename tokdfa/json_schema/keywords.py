@@ -29,10 +29,11 @@ from tokdfa.json_schema.clauses import (
     Scope,
     Shape,
 )
-from tokdfa.json_schema.document import DRAFT_4, DRAFT_2020, Node
-from tokdfa.json_schema.formats import ASSERTED_FORMATS
+from tokdfa.json_schema.document import DRAFT_4, DRAFT_7, DRAFT_2020, Node
+from tokdfa.json_schema.formats import CONTENTS, FORMATS
 from tokdfa.json_schema.keyword_names import (
     ARRAY_KEYWORDS,
+    CONTENT_KEYWORDS,
     INTEGERS,
     NUMBER_KEYWORDS,
     OBJECT_KEYWORDS,
@@ -193,13 +194,28 @@ class Keywords:
         pattern, name = self.get("pattern"), self.get("format")
         if pattern is not None:
             self._check_pattern("pattern", pattern)
-        is_asserted = isinstance(name, str) and name in ASSERTED_FORMATS[self.draft]
+        asserts, formats = self.schemas.document.asserts, []
+        if isinstance(name, str) and name in FORMATS and asserts != "required":
+            formats.append(name)
+        if asserts == "all" and self.draft == DRAFT_7:
+            formats += self._contents()
         return StringSet(
             patterns=() if pattern is None else (pattern,),
-            formats=(name,) if is_asserted else (),
+            formats=tuple(formats),
             min_length=self.count("minLength") or 0,
             max_length=self.count("maxLength"),
         )
+
+    def _contents(self) -> list[str]:
+        """What the keywords about the content of strings say, each by the name of a format."""
+        given = {keyword: self.get(keyword) for keyword in CONTENT_KEYWORDS if self.get(keyword) is not None}
+        for keyword, name in given.items():
+            if not isinstance(name, str):
+                raise self.broken(keyword, f"{name!r} is not a string")
+            if name not in CONTENTS or len(given) > 1:
+                known = "what is encoded is not looked into" if len(given) > 1 else f"known: {', '.join(CONTENTS)}"
+                raise SchemaUnsupported(f"{name!r} is not asserted; {known}", self.node.pointer, keyword)
+        return list(given.values())
 
     def _check_pattern(self, keyword: str, pattern: Any) -> None:
         """Refuse what is no pattern, or none that an automaton can follow."""

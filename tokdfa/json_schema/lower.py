@@ -59,7 +59,7 @@ def lower_and_remember(
     """
     dropped: list[Dropped] = []
     while True:
-        document = Document(constraint.text, constraint.registry)
+        document = Document(constraint.text, constraint.registry, constraint.asserts)
         left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
             prelude = _prelude(tuple(constraint.spelling.items()))

@@ -190,6 +190,8 @@ class ShapeBuilder:
         result, pending = ANYTHING, True
         for keyword in applied:
             first, last = APPLICATORS[keyword]
+            if keyword == "dependencies" and self.schemas.document.asserts == "all":
+                last = draft
             if not first <= draft <= last or self.schemas.is_dropped(node, keyword):
                 continue
             if pending and keys.index(keyword) > position:

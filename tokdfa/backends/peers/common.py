@@ -131,7 +131,7 @@ class Peer(Backend):
     """A backend that passes regexes and choices on as Rust regexes (see `rust_regex`).
 
     None of them remembers undeclared names, and what a declared name is differs: ``duplicates="refused"`` of a
-    JsonSchema, which promises something of every text, is refused.
+    JsonSchema, which promises something of every text, is refused, and so is ``asserts="all"``.
 
     `setup_seconds`: what building the peer's objects for the vocabulary took, when they were built.
     """
@@ -148,6 +148,8 @@ class Peer(Backend):
             return Support(
                 False, f"{self.name} does not promise that no name comes twice: duplicates must be 'declared'"
             )
+        if answer and isinstance(constraint, JsonSchema) and constraint.asserts == "all":
+            return Support(False, f"{self.name} does not promise it: asserts must be 'formats' or 'required'")
         if answer and isinstance(constraint, JsonSchema) and constraint.registry:
             return Support(False, f"{self.name} is given one document: put those of registry into $defs")
         if answer and isinstance(constraint, Regex | Choice):

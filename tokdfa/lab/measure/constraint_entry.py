@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 #: Options of JSON schemas, by the names that `JsonSchema` has for them.
-SCHEMA_OPTIONS = ("profile", "order", "duplicates", *SPELLING, "max_nesting", "registry", "lenient")
+SCHEMA_OPTIONS = ("profile", "order", "duplicates", "asserts", *SPELLING, "max_nesting", "registry", "lenient")
 #: Values of these that say nothing new, unless a profile is given.
-_UNCHANGED = {"profile": "all", "duplicates": "declared", **PROFILES["all"]}
+_UNCHANGED = {"profile": "all", "duplicates": "declared", "asserts": "formats", **PROFILES["all"]}
 #: What says which kind of constraint an entry is -> the options that go with it.
 CONSTRAINT_KEYS: dict[str, frozenset[str]] = {
     "regex": frozenset({"search", "ascii_classes", "flags"}),
@@ -59,6 +59,7 @@ class ConstraintEntry(Strict):
     profile: Literal["all", "generation"] | None = None
     order: Literal["schema", "any"] | None = None
     duplicates: Literal["declared", "refused"] | None = None
+    asserts: Literal["required", "formats", "all"] | None = None
     whitespace: Literal["flexible", "compact"] | None = None
     whitespace_pattern: str | None = None
     item_separator: str | None = None
