@@ -54,7 +54,7 @@ from tokdfa.grammar.lark_tree import (
 )
 from tokdfa.grammar.lexemes import matches_nothing, without_empty
 from tokdfa.grammar.repetition import Repetitions
-from tokdfa.grammar.simplify import remove_useless
+from tokdfa.grammar.simplify import remove_ambiguity, remove_useless
 from tokdfa.grammar.special import parse_special
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 
@@ -81,7 +81,7 @@ def read_grammar(grammar: Grammar) -> Cfg:
     GrammarUnsupported with line and column, UnknownNameError if there is no rule `start`, EmptyLanguageError if it
     derives no text, and LimitExceeded.
     """
-    return remove_useless(_Reader(grammar.text, _Reading(grammar)).read(grammar.start))
+    return remove_ambiguity(remove_useless(_Reader(grammar.text, _Reading(grammar)).read(grammar.start)))
 
 
 class _Reading:
