@@ -1,0 +1,199 @@
+"""The experiment ``kind: text_growth``: what a token costs the further the text goes, engine by engine.
+
+Theory (Alpay and Senturk 2026, arXiv 2603.05540). Grammars of one language give the same mask after every text, but not
+at the same price: what an engine keeps of the text so far, its Earley rows or situations of a stack, may stay constant
+along a text, or grow with it, or with its square, if the grammar is ambiguous enough. Only what the language itself
+needs, such as the depth of open brackets, should grow.
+
+An item is a tokenizer and a constraint with two texts: a beginning, and what is repeated after it as often as needed.
+All engines are taken along the same tokens, each by itself: a mask and an advance at each token. A row for each engine
+and each of `settings.lengths`: ``mask_s`` and ``advance_s``, medians over the tokens from half of that length to it,
+``token_s``, the mean of both together there, which a user waits for, and ``largest_s``, the longest; ``differs``, the
+bits of the mask at that length that are not the first engine's. ``compile_s`` is that of the constraint.
+
+An engine that has used `settings.seconds` for its tokens is not taken further: larger lengths are ``not_asked``.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from tokdfa import mask as masks
+from tokdfa.errors import OptionError
+from tokdfa.lab.declare import Column, Curves, Growth, Kind, Pivot, Say, Stat, Summary, Tally
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.clock import collector_off
+from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
+from tokdfa.lab.measure.engines import Engines  # noqa: TC001 (pydantic reads the annotation)
+from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure, attempt
+from tokdfa.lab.measure.measure import Contender, make_contenders
+from tokdfa.lab.measure.settings import Rising, Strict
+from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokdfa.backends.base import Backend
+    from tokdfa.constraint import Constraint
+    from tokdfa.vocabulary.tokenizers import Tokenizer
+
+PLACE = ("tokenizer", "family")
+
+
+class Settings(Strict):
+    """The settings of the experiment. `lengths`: in tokens; `seconds`: of all tokens of one engine."""
+
+    engines: Engines
+    lengths: Rising
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5.0
+
+
+def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """A row for each engine and length, of one tokenizer and one constraint. Raises OptionError without two texts."""
+    typed = item_settings(Settings, settings)
+    entry = item_constraint(settings)
+    if len(entry.texts) != 2 or not entry.texts[1]:
+        raise OptionError(
+            f"text_growth: {entry.label or 'a constraint'} needs two texts: a beginning, and what repeats"
+        )
+    tokenizer = load_tokenizer(settings["tokenizer"])
+    tokens = _tokens(tokenizer, entry.texts[0], entry.texts[1], typed.lengths[-1])
+    constraint = entry.build()
+    place = {"tokenizer": settings["tokenizer"], "family": entry.label}
+    first: dict[int, masks.Mask] = {}
+    rows = []
+    for name, made in make_contenders(typed.engines, tokenizer.vocabulary, constraint.kind).items():
+        found: list[dict[str, Any]] = []
+        failure: Failure | None
+        if isinstance(made, Contender):
+            failure = attempt(_along, made.backend, constraint, tokens, typed, first, found)
+        else:
+            failure = made
+        rows += [{**place, "engine": name, "status": OK, "message": "", **row} for row in found]
+        for length in typed.lengths[len(found) :]:
+            failure = failure or Failure(NOT_ASKED, f"its tokens took more than {typed.seconds:g} s")
+            rows.append({**place, "engine": name, "length": length, **failure.columns})
+            failure = Failure(NOT_ASKED, failure.message)
+    return rows
+
+
+def _tokens(tokenizer: Tokenizer, begin: str, repeated: str, count: int) -> list[int]:
+    """The first `count` tokens of the text."""
+    times = 1 + count // max(1, len(tokenizer.encode(repeated * 64)) // 64)
+    tokens = list(tokenizer.encode(begin + repeated * times))
+    while len(tokens) < count:
+        times *= 2
+        tokens = list(tokenizer.encode(begin + repeated * times))
+    return tokens[:count]
+
+
+def _along(
+    backend: Backend,
+    constraint: Constraint,
+    tokens: Sequence[int],
+    typed: Settings,
+    first: dict[int, masks.Mask],
+    found: list[dict[str, Any]],
+) -> None:
+    """Add to `found` a row for each length that one engine gets to; `first`: the masks of whoever came there first."""
+    mask = masks.allocate_mask(backend.vocab.size)
+    with collector_off():
+        started = time.perf_counter()
+        compiled = backend.compile(constraint)
+        compile_s = time.perf_counter() - started
+        matcher = compiled.start()
+        spent = np.zeros((len(tokens), 2))
+        begun, done = time.perf_counter(), 0
+        for length in typed.lengths:
+            for place in range(done, length):
+                start = time.perf_counter_ns()
+                matcher.fill_mask(mask)
+                filled = time.perf_counter_ns()
+                matcher.advance(tokens[place])
+                spent[place] = filled - start, time.perf_counter_ns() - filled
+                if time.perf_counter() - begun > typed.seconds:
+                    return
+            done = length
+            matcher.fill_mask(mask)
+            known = first.setdefault(length, mask.copy())
+            mine = 1e-9 * spent[length // 2 : length]
+            found.append(
+                {
+                    "length": length,
+                    "compile_s": compile_s,
+                    "mask_s": float(np.median(mine[:, 0])),
+                    "advance_s": float(np.median(mine[:, 1])),
+                    "token_s": float(mine.sum(axis=1).mean()),
+                    "largest_s": float(1e-9 * spent[:length].sum(axis=1).max()),
+                    "differs": masks.count(mask ^ known),
+                }
+            )
+
+
+KIND = Kind(
+    measure=measure,
+    settings=Settings,
+    columns=(
+        *map(text, ("engine", "tokenizer", "family")),
+        text("status", "ended"),
+        Column("length", "tokens", meaning="how far the text has gone"),
+        seconds("compile_s", "compile time"),
+        seconds("mask_s", "mask", "median over the second half of the text"),
+        seconds("advance_s", "advance", "median over the second half of the text"),
+        seconds("token_s", "time of a token", "mask and advance, mean over the second half of the text"),
+        seconds("largest_s", "longest token", "mask and advance"),
+        Column("differs", "bits that differ", "", "lower", "from the first engine's mask"),
+    ),
+    case=(*PLACE, "length"),
+    tables=(
+        Growth(
+            "growth",
+            "Growth of a token's time with the text: exponents",
+            "The exponent p of time = c * tokens^p: median slope of all pairs of lengths in logarithms; 0 is constant. "
+            "Missing where an engine got to fewer than three lengths.",
+            rows=PLACE,
+            x="length",
+            value="token_s",
+        ),
+        Pivot(
+            "tokens",
+            "Time of a token",
+            "Mask and advance, the mean over the second half of a text of so many tokens.",
+            rows=(*PLACE, "length"),
+            value="token_s",
+            where="status == 'ok'",
+        ),
+        Summary(
+            "engines",
+            "Engine by engine",
+            "Over all families and lengths; the longest single token, first visits included.",
+            by=("engine",),
+            values=("compile_s", "mask_s", "advance_s", Stat("largest_s", "max", "longest token"), "differs:sum"),
+            where="status == 'ok'",
+        ),
+    ),
+    charts=(
+        Curves(
+            "token",
+            "Time of a token along a text",
+            "Mask and advance. Curves that end early: the engine does not take the grammar, or its time was over.",
+            x="length",
+            y="token_s",
+            panels="family",
+            log=True,
+        ),
+    ),
+    sentences=(
+        Say(
+            "{engine}: {count} lengths of texts of all grammars, the longest token {largest}.",
+            per=("engine",),
+            blanks={"count": "length:count", "largest": "largest_s:max"},
+            where="status == 'ok'",
+        ),
+        Tally("lengths"),
+    ),
+)
