@@ -9,6 +9,9 @@ import pytest
 
 from tests.lab.run.experiments import experiment, run_all
 from tokdfa.lab.kinds.backends import KIND
+from tokdfa.lab.report.data import RunData
+from tokdfa.lab.report.kinds import build_headlines, declared_results
+from tokdfa.lab.run.store import open_run
 
 #: label -> (options, compile in s, nanoseconds of the masks, tokens that differ)
 LABELS = {
@@ -28,6 +31,7 @@ def rows() -> pd.DataFrame:
                 "workload": "w", "seed": 1, "status": "ok", "message": None, "compile_s": compile_s * factor,
                 "first_mask_s": None, "memory_peak_bytes": None, "memory_retained_bytes": 100.0, "states": 5,
                 "counters": json.dumps({"nodes_visited": 7 * factor, "lexeme_ends": 1}), "transitions": None,
+                "constraint_kind": "regex",
             }  # fmt: skip
             found += [
                 {
@@ -125,6 +129,30 @@ def test_what_a_library_knows_is_not_settled_again(tmp_path):
     assert settled["parts"] > 50_000 > 1_000 > settled["library"]
     assert len({counters["first_masks"] for counters in found.values()}) == 1
     assert items["cartesian_merge vegas=off"]["transitions"] > 50_000
+
+
+def test_growth_is_told_against_what_grows(tmp_path):
+    """On single bytes all engines have a state for each letter; a part of a vocabulary is a size, too."""
+    config = experiment(
+        tmp_path,
+        *({"name": name, "options": {}} for name in ("token_index", "tokens_dfa")),
+        tokenizers=["bytes"],
+        constraints=[
+            {"label": "letters", "regex": "[a-z]{n}", "n": [2, 4, 8, 16]},
+            {"label": "digits", "regex": "[0-9]{3}", "tokenizers": [f"mistral-v1?first={n}" for n in (300, 400, 500)]},
+        ],
+        measures=["compile"],
+    )
+    summary, _, _ = run_all(config, folder=tmp_path)
+    data = RunData.read(open_run(summary.folder))
+    told = declared_results(data)
+    grown = told.rows("grown")
+    sizes = grown[grown["label"] == "token_index"].groupby("against", sort=False)["size"].agg(list).to_dict()
+    assert sizes == {"states": [3, 5, 9, 17], "vocabulary size": [301, 401, 501]}
+    powers = table(told, "growth_transitions").frame
+    assert powers["family"].tolist() == ["letters", "digits"]
+    assert powers["token_index"].tolist() == pytest.approx([1.2, 0], abs=0.1)
+    assert any(line.startswith("token_index: time grows with states to the power of") for line in build_headlines(data))
 
 
 def test_a_run_without_samples_has_no_tables():

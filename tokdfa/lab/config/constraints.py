@@ -2,8 +2,9 @@
 
 An entry of the file is a constraint by itself, or names files: ``{file: inputs/regexes.yaml, only: [email]}`` is those
 of a list of entries, ``{schema_folder: inputs/schemas, only: [values---month]}`` an entry for each schema of a folder,
-``{function_calls: 1000}`` as many schemas of function calls, drawn by the experiment's seed; ``grammar_file``,
-``schema_file`` and ``texts_file`` stand for what their files hold.
+``{function_calls: 1000}`` as many schemas of function calls, drawn by the experiment's seed, ``{label: letters,
+regex: '[a-z]{1,n}', n: [8, 16]}`` the members of a family that grows; ``grammar_file``, ``schema_file`` and
+``texts_file`` stand for what their files hold.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tokdfa.lab.config import checks
 from tokdfa.lab.config.yaml_source import YamlSource, read_text
 from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, SCHEMA_OPTIONS, ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.function_calls import draw_calls
+from tokdfa.lab.measure.growing import fill_grammar, fill_template
 from tokdfa.lab.measure.schema_corpus import read_case
 
 if TYPE_CHECKING:
@@ -42,11 +44,13 @@ def read_constraints(source: YamlSource, raw: dict[str, Any], key: str = "constr
 
 
 def _included(source: YamlSource, entry: Any, where: Where, seed: Any) -> list[ConstraintEntry]:
-    """The entries that one with ``file``, ``schema_folder`` or ``function_calls`` stands for; none for any other."""
+    """The entries that one with a key such as ``file`` stands for; none for one that is a constraint by itself."""
     if not isinstance(entry, dict):
         return []
     if "file" in entry:
         return _entries_of_file(source, entry, where)
+    if "n" in entry:
+        return _family(source, entry, where, seed)
     if "function_calls" in entry:
         return _drawn_calls(source, entry, where, seed)
     return _entries_of_folder(source, entry, where) if "schema_folder" in entry else []
@@ -57,7 +61,7 @@ def _entries_of_file(source: YamlSource, entry: dict[str, Any], where: Where) ->
 
     ``texts_file``: a file with the texts of each, by label.
     """
-    checks.refuse_unknown(source, entry, where, ("file", "only", "texts_file"))
+    checks.refuse_unknown(source, entry, where, ("file", "only", "texts_file", "tokenizers"))
     included = checks.read_beside(source, entry["file"], (*where, "file"))
     items = checks.as_list(included, included.data, ())
     if not items:
@@ -69,6 +73,8 @@ def _entries_of_file(source: YamlSource, entry: dict[str, Any], where: Where) ->
         texts = checks.read_beside(source, entry["texts_file"], (*where, "texts_file"))
         of_label = checks.as_mapping(texts, texts.data, ())
         found = [_with_texts(texts, one, of_label) for one in found]
+    if "tokenizers" in entry:
+        found = [one.model_copy(update={"tokenizers": entry["tokenizers"]}) for one in found]
     by_label = {one.label: one for one in found}
     return [by_label[label] for label in _chosen(source, entry, where, str(included.path), by_label)]
 
@@ -79,6 +85,27 @@ def _with_texts(texts: YamlSource, entry: ConstraintEntry, of_label: dict[str, A
         return entry
     known = entry.model_dump(exclude_defaults=True)
     return checks.as_model(texts, ConstraintEntry, {**known, "texts": of_label[entry.label]}, (entry.label,))
+
+
+def _family(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) -> list[ConstraintEntry]:
+    """A constraint for each size ``n`` of a template (`tokdfa.lab.measure.growing`), called ``LABEL, n=SIZE``."""
+    if not isinstance(entry.get("regex", entry.get("grammar")), str):
+        raise source.error("n is for a regex or a grammar that is a template", (*where, "n"))
+    found = []
+    for place, n in enumerate(checks.as_list(source, entry["n"], (*where, "n"))):
+        if not isinstance(n, int) or n < 1:
+            raise source.error(f"a size is expected, not {checks.brief(n)}", (*where, "n", place))
+        plain = {key: value for key, value in entry.items() if key != "n"}
+        try:
+            if "regex" in plain:
+                plain["regex"] = fill_template(plain["regex"], n, seed)
+            else:
+                plain["grammar"], text = fill_grammar(plain["grammar"], n)
+                plain["texts"] = [text]
+        except TokdfaError as error:
+            raise source.error(str(error), (*where, "n", place)) from None
+        found.append(_constraint(source, {**plain, "label": f"{entry.get('label', 'family')}, n={n}"}, where))
+    return found
 
 
 def _drawn_calls(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) -> list[ConstraintEntry]:

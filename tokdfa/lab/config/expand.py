@@ -101,12 +101,15 @@ def expand(config: ExperimentConfig) -> list[Item]:
 
 def expand_groups(config: ExperimentConfig) -> list[Group]:
     """The same items, as the groups that are measured side by side."""
-    tokenizers: Sequence[str | None] = config.tokenizers or [None]
+    own = (name for entry in config.constraints for name in entry.tokenizers)
+    tokenizers: Sequence[str | None] = list(dict.fromkeys([*config.tokenizers, *own])) or [None]
     constraints: Sequence[ConstraintEntry | None] = config.constraints or [None]
     workloads: Sequence[Workload | None] = config.workloads or [None]
     backends: Sequence[BackendEntry | None] = config.backends or [None]
     groups: list[Group] = []
     for tokenizer, constraint, workload in itertools.product(tokenizers, constraints, workloads):
+        if tokenizer is not None and tokenizer not in ((constraint and constraint.tokenizers) or config.tokenizers):
+            continue
         if isinstance(workload, Texts) and constraint is not None:
             workload = workload.model_copy(update={"texts": constraint.texts})
         seed = _seed(config, tokenizer, constraint, workload)

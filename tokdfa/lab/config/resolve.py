@@ -19,6 +19,7 @@ from tokdfa.lab.config.shipped import find_experiment
 from tokdfa.lab.config.yaml_source import YamlSource, read_yaml
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.measure.batch import Batch
+from tokdfa.lab.measure.growing import PART
 from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.measure.measure import DEFAULT_MEASURES, MEASURES
 from tokdfa.lab.measure.workloads import WORKLOADS, Workload
@@ -56,8 +57,10 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
     _check_keys(source, raw, kind)
     if isinstance(raw.get("settings"), dict):
         fields["settings"] = _settings(source, raw["settings"], kind)
-    fields["tokenizers"] = _tokenizers(source, raw)
+    fields["tokenizers"] = _tokenizers(source, raw.get("tokenizers", []), ("tokenizers",))
     fields["constraints"] = read_constraints(source, raw)
+    for entry in fields["constraints"]:
+        _tokenizers(source, entry.tokenizers, ("constraints",))
     fields["limits"] = checks.as_model(source, Limits, raw.get("limits", {}), ("limits",))
     if kind == "backends":
         fields |= _backend_fields(source, raw)
@@ -136,26 +139,27 @@ def _parts(source: YamlSource, raw: dict[str, Any], labels: list[str]) -> list[P
     return found
 
 
-def _tokenizers(source: YamlSource, raw: dict[str, Any]) -> list[str]:
+def _tokenizers(source: YamlSource, given: Any, place: Where) -> list[str]:
     from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
-    names = checks.as_list(source, raw.get("tokenizers", []), ("tokenizers",))
+    names = checks.as_list(source, given, place)
     known = tokenizer_names()
     for index, name in enumerate(names):
-        where = ("tokenizers", index)
+        where = (*place, index)
         if not isinstance(name, str):
             raise source.error(f"a tokenizer is named by a text, not {name!r}", where)
+        whole = name if (part := PART.fullmatch(name)) is None else part["whole"]
         try:
-            if name not in known:  # a file, or a mistake: loading tells
-                load_tokenizer(name)
-            elif known[name].missing:
-                commands = " && ".join(install_commands(known[name].missing))
-                raise source.error(f"tokenizer {name} needs packages that are not installed: {commands}", where)
+            if whole not in known:  # a file, or a mistake: loading tells
+                load_tokenizer(whole)
+            elif known[whole].missing:
+                commands = " && ".join(install_commands(known[whole].missing))
+                raise source.error(f"tokenizer {whole} needs packages that are not installed: {commands}", where)
         except ConfigError:
             raise
         except TokdfaError as error:
             raise source.error(str(error), where) from None
-    checks.refuse_twice(source, "tokenizer", names, [("tokenizers", index) for index in range(len(names))])
+    checks.refuse_twice(source, "tokenizer", names, [(*place, index) for index in range(len(names))])
     return names
 
 

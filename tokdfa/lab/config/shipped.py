@@ -83,8 +83,8 @@ def missing_packages(experiment: Any) -> list[Missing]:
     for what, name in dict.fromkeys(_named(experiment, "")):
         if what == "backend" and name in backend_names():
             found[what, name] = install_commands(backend_info(name).missing)
-        elif what == "tokenizer" and name in tokenizers:
-            found[what, name] = install_commands(tokenizers[name].missing)
+        elif what == "tokenizer" and (whole := name.partition("?")[0]) in tokenizers:
+            found[what, whole] = install_commands(tokenizers[whole].missing)
         elif what == "model":
             # the registry's names are patterns such as ngram?order=... and hf:NAME-or-path
             own = [one for one in models if one.name.partition("?")[0] == name.partition("?")[0]]

@@ -12,7 +12,7 @@ from tokdfa.lab.declare.results import Results
 from tokdfa.lab.declare.sentences import Against, Computed, Ranking, Say, Tally
 from tokdfa.lab.declare.stats import Quotient, Stat, percentiles
 from tokdfa.lab.declare.tables import Custom, Listing, Pivot, Summary
-from tokdfa.lab.declare.variants import Growth, Options, Pairs
+from tokdfa.lab.declare.variants import Options, Pairs
 
 __all__ = [
     "Against",
@@ -23,7 +23,6 @@ __all__ = [
     "Curves",
     "Custom",
     "Distribution",
-    "Growth",
     "Kind",
     "Listing",
     "Options",

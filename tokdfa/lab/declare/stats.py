@@ -234,3 +234,18 @@ def key_parts(key: Any) -> list[Any]:
 def is_known(value: Any) -> bool:
     """Whether a value is neither None nor NaN."""
     return value is not None and not (isinstance(value, float) and math.isnan(value)) and str(value) != "<NA>"
+
+
+def exponent(sizes: Sequence[Any], values: Sequence[float]) -> float:
+    """The exponent p of value = c * size^p through points: the median slope of all pairs in logarithms (Theil and Sen),
+    of the larger half of the sizes, where fixed costs weigh less; NaN of fewer than three.
+    """
+    from scipy.stats import theilslopes
+
+    points = sorted((float(size), value) for size, value in zip(sizes, values, strict=True) if is_known(value))
+    points = [(size, value) for size, value in points if size > 0 and value > 0]
+    larger = points[len(points) // 2 :] if len(points) > 5 else points
+    if len({size for size, _ in larger}) < 3:
+        return math.nan
+    x, y = np.log(np.array(larger)).T
+    return float(theilslopes(y, x).slope)

@@ -1,17 +1,14 @@
-"""Declared tables of variants: parts of an ablation (`Pairs`), values of options (`Options`), growth with a size
-(`Growth`).
-"""
+"""Declared tables of variants: parts of an ablation (`Pairs`) and values of options (`Options`)."""
 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import NOTHING, Cell, text_cell
 from tokdfa.lab.declare.columns import short_factor
-from tokdfa.lab.declare.stats import Value, is_known, key_parts, paired, per_case, value_of
+from tokdfa.lab.declare.stats import Value, key_parts, paired, per_case, value_of
 from tokdfa.lab.declare.tables import Declared
 
 if TYPE_CHECKING:
@@ -112,48 +109,6 @@ def _pooled(pairs: Sequence[tuple[pd.Series[Any], pd.Series[Any]]], column: Colu
 
     mine, theirs = (pd.concat({place: pair[side] for place, pair in enumerate(pairs)}) for side in (0, 1))
     return paired(mine, theirs, column)
-
-
-@dataclass(frozen=True)
-class Growth(Declared):
-    """The exponent of a power law, `value` over `x`, one column a contender: the median slope of all pairs of points
-    in logarithms (Theil and Sen), of three sizes and more.
-    """
-
-    rows: Sequence[str] = ()
-    x: str = ""
-    value: Value = ""
-
-    def build(self, results: Results) -> Table:
-        rows = results.rows(self.frame, self.where)
-        if rows.empty or results.engine not in rows:
-            return self.table((), ())
-        names = list(rows[results.engine].dropna().unique())
-        by = [name for name in self.rows if name in rows]
-        stat = value_of(self.value)
-        built = []
-        for key, group in rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]:
-            cells = [text_cell(name) for name in key_parts(key)]
-            for name in names:
-                mine = group[group[results.engine] == name]
-                points = {size: stat.compute(one, results.columns) for size, one in mine.groupby(self.x)}
-                slope = exponent(list(points), list(points.values()))
-                cells.append(NOTHING if math.isnan(slope) else Cell(f"n^{slope:.2f}", slope))
-            built.append(cells)
-        return self.table([*(results.column(name).head for name in by), *map(str, names)], built)
-
-
-def exponent(sizes: Sequence[Any], values: Sequence[float]) -> float:
-    """The exponent of a power law through points (Theil and Sen in logarithms); NaN of fewer than three."""
-    import numpy as np
-    from scipy.stats import theilslopes
-
-    points = [(float(size), value) for size, value in zip(sizes, values, strict=True) if is_known(value)]
-    points = [(size, value) for size, value in points if size > 0 and value > 0]
-    if len({size for size, _ in points}) < 3:
-        return math.nan
-    x, y = np.log(np.array(points)).T
-    return float(theilslopes(y, x).slope)
 
 
 def _parts_of(results: Results) -> list[tuple[str, str, str]]:

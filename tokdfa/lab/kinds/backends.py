@@ -5,6 +5,9 @@ This is the kind of an experiment that names none. Its items are not measured by
 given as a list makes a contender of each value, so an ablation is a grid and needs no code; ``parts`` in the file names
 the contenders with and without a part, and `Pairs` says what the part buys.
 
+Constraints of a family (``n: [8, 16]``) and parts of a vocabulary (``mistral-v1?first=2000``) are sizes that grow: then
+costs are told against the size, with the exponent of each contender's growth.
+
 The rows are the samples, each with its item beside it; an item without samples has one row. A *case* is a tokenizer, a
 constraint, a workload and a seed. Only items that succeeded enter a comparison; all others are listed as failures.
 """
@@ -37,6 +40,8 @@ from tokdfa.lab.declare import (
     percentiles,
 )
 from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.declare.stats import exponent
+from tokdfa.lab.measure.growing import PART
 from tokdfa.lab.measure.measure import SHARED_PHASES
 
 if TYPE_CHECKING:
@@ -102,7 +107,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     with their status alone, so that their cells say how they failed; ``mask``, ``seen``, ``advance``: the samples of
     masks, of masks seen before, and of single tokens; ``pooled``: compiles and first walks, one an item, and all masks;
     ``compared``: the masks that were compared with another contender's; ``differing``: of these the ones of contenders
-    and places where some mask differs.
+    and places where some mask differs; ``grown``, ``exponents``: the items of sizes, and how costs grow with them.
     """
     import pandas as pd
 
@@ -140,8 +145,11 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     places = compared.groupby(["label", *CASE], dropna=False)["differs"].transform("max") > 0
     failed = items.loc[items["status"] != "ok", ["item_id", "label", "backend", "options", *CASE, "status"]]
     measured = done.assign(**numbers, done=done["label"].map(_done(items))).reset_index()
+    grown = _grown(measured)
     return {
         "": pd.concat([measured, failed]) if len(failed) else measured,
+        "grown": grown,
+        "exponents": _exponents(grown),
         "steps": measured[measured[STEPS].notna()] if STEPS in measured else measured[:0],
         "mask": masks,
         "seen": times[times["measure"] == "seen"].rename(columns={"ns": "seen_ns"}),
@@ -151,6 +159,57 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "compared": compared,
         "differing": compared[places],
     }
+
+
+#: Constraint of a family, as `tokdfa.lab.config.constraints` calls it.
+_MEMBER = r"(?P<family>.*), n=(?P<n>\d+)"
+#: What grows -> its name in a table.
+_AGAINST = ("states", "terminals", "vocabulary size", "longest token")
+#: What grows with a size: the cost's name -> its column.
+_COSTS = {"time": "own", "mask": "seen_p50", "memory": "bytes", "transitions": "transitions"}
+
+
+def _grown(items: pd.DataFrame) -> pd.DataFrame:
+    """The items of families and of parts of vocabularies, with the size that grows: the fewest states that a contender
+    has on the case (of a grammar its terminals), the vocabulary's size, or the bytes of its longest token.
+    """
+    import pandas as pd
+
+    member = items["constraint"].astype(str).str.extract(_MEMBER)
+    part = items["tokenizer"].astype(str).str.extract(PART)
+    is_grammar = items["constraint_kind"] == "grammar"
+    states = items.groupby(["tokenizer", "constraint"], dropna=False)["states"].transform("min")
+    sizes = (
+        states.where(member["n"].notna() & ~is_grammar),
+        member["n"].where(is_grammar),
+        items["vocab_size"].where(part["first"].notna()),
+        part["longest"],
+    )
+    places = items.assign(
+        family=member["family"].fillna(items["constraint"]), whole=part["whole"].fillna(items["tokenizer"])
+    )
+    found = [
+        places.assign(against=against, size=pd.to_numeric(size).astype("float64"))[size.notna()]
+        for against, size in zip(_AGAINST, sizes, strict=True)
+    ]
+    grown = pd.concat(found)
+    return grown.assign(series=grown["whole"] + ", " + grown["family"])
+
+
+def _exponents(grown: pd.DataFrame) -> pd.DataFrame:
+    """A row for each series and contender: the exponent of each cost."""
+    import pandas as pd
+
+    by = ["against", "whole", "family", "label"]
+    rows = []
+    for key, mine in grown.groupby(by, sort=False):
+        middles = mine.reindex(columns=["size", *_COSTS.values()]).astype("float64").groupby("size").median()
+        powers = {
+            f"{cost}_exponent": exponent(middles.index.tolist(), middles[column].tolist())
+            for cost, column in _COSTS.items()
+        }
+        rows.append({**dict(zip(by, key, strict=True)), **powers})
+    return pd.DataFrame(rows, columns=[*by, *(f"{cost}_exponent" for cost in _COSTS)])
 
 
 def _pooled(items: pd.DataFrame, masks: pd.DataFrame) -> pd.DataFrame:
@@ -240,7 +299,10 @@ def _by_constraint(value: str, title: str) -> Pivot:
 
 _COLUMNS = (
     text("label", "backend"),
-    *map(text, ("tokenizer", "constraint", "workload", "done", "phase", "way", "what")),
+    *map(text, ("tokenizer", "constraint", "workload", "done", "phase", "way", "what", "against", "family")),
+    text("whole", "tokenizer"),
+    Column("size", "size"),
+    *(Column(f"{cost}_exponent", f"exponent of {cost}", "", "lower") for cost in _COSTS),
     seconds("compile_ns"),
     *(
         Column(name, title, "s", "lower", meaning, 1e-9)
@@ -342,6 +404,20 @@ KIND = Kind(
         ),
         _by_constraint("mask_mean", "Mean mask time"),
         _by_constraint("mask_p99", "P99 mask time"),
+        _by_constraint("seen_p50", "Time of a mask seen before"),
+        *(
+            Pivot(
+                f"growth_{cost}",
+                f"Growth of {cost}: exponents",
+                "The exponent p of cost = c * size^p: median slope of all pairs of points in logarithms, of the larger "
+                "half of the sizes; missing where fewer than three are known.",
+                rows=("against", "whole", "family"),
+                value=f"{cost}_exponent",
+                ratio=False,
+                frame="exponents",
+            )
+            for cost in _COSTS
+        ),
         Pivot(
             "batches",
             "Time of a batch",
@@ -397,6 +473,22 @@ KIND = Kind(
             "cost_states", "Compile time against states", x="states", y="compile", hover=("tokenizer", "constraint")
         ),
         Curves("cost_vocabulary", "Mean mask time by vocabulary size", x="vocab_size", y="mask_mean"),
+        *(
+            Curves(
+                f"growth_{cost}_{place}",
+                f"Growth of {cost} with {against}",
+                "A curve that ends early: the engine failed on larger sizes.",
+                x="size",
+                y=_COSTS[cost],
+                panels="series",
+                frame="grown",
+                where=f"against == '{against}'",
+                log=True,
+                optional=True,
+            )
+            for place, against in enumerate(_AGAINST)
+            for cost in ("time", "mask", "memory")
+        ),
     ),
     sentences=(
         Say(
@@ -408,6 +500,19 @@ KIND = Kind(
         ),
         Computed(_parts),
         Ranking(("compile", "mask_mean", "mask_p99", "seen_p50"), over=CASE),
+        *(
+            Say(
+                f"{{label}}: {cost} grows with {{against}} to the power of {{power}} (median of {{series}} series, "
+                "{low} to {high}).",
+                per=("against", "label"),
+                blanks={
+                    **{"power": f"{cost}_exponent", "series": f"{cost}_exponent:count"},
+                    **{"low": f"{cost}_exponent:min", "high": f"{cost}_exponent:max"},
+                },
+                frame="exponents",
+            )
+            for cost in ("time", "mask")
+        ),
         Computed(_options),
         Against(("compile", "mask_p50", "mask_mean", "mask_p99", "seen_p50", "memory_retained_bytes"), over=CASE),
         Say(

@@ -44,7 +44,7 @@ class ConstraintEntry(Strict):
 
     `texts` are texts of its language, by which the workload ``texts`` and some special kinds drive along. In a file,
     ``grammar_file``, ``schema_file`` and ``texts_file`` name files in place of `grammar`, `json_schema` and `texts`
-    (`tokdfa.lab.config.constraints`).
+    (`tokdfa.lab.config.constraints`). `tokenizers`: those it is measured with, by default the experiment's.
     """
 
     label: str = ""
@@ -72,11 +72,14 @@ class ConstraintEntry(Strict):
     registry: dict[str, dict[str, Any] | bool] | None = None
     lenient: bool = False
     texts: list[str] = Field(default_factory=list)
+    tokenizers: list[str] = Field(default_factory=list)
 
     @model_serializer(mode="wrap")
     def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Options of schemas only where they are given: experiments without them keep their fingerprints."""
+        """What came later only where it is given: experiments without it keep their fingerprints."""
         fields: dict[str, Any] = dump(self)
+        if not self.tokenizers:
+            fields.pop("tokenizers", None)
         unchanged = _UNCHANGED if self.profile in (None, "all") else {}
         for name in SCHEMA_OPTIONS:
             value = fields.get(name)
@@ -99,8 +102,9 @@ class ConstraintEntry(Strict):
         raise ConfigError(f"constraint {self.label!r} has none of {', '.join(CONSTRAINT_KEYS)}")
 
     def key(self) -> str:
-        """What its language depends on, as canonical JSON: everything but the label and the texts."""
-        return canonical_json(self.model_dump(mode="json", exclude={"label", "texts"}, exclude_defaults=True))
+        """What its language depends on, as canonical JSON: everything but label, texts and tokenizers."""
+        told = {"label", "texts", "tokenizers"}
+        return canonical_json(self.model_dump(mode="json", exclude=told, exclude_defaults=True))
 
 
 def fault_of_keys(given: Iterable[str]) -> tuple[str, str] | None:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.errors import LimitExceeded, OptionError
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.errors import OptionError
+from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from tokdfa.constraint import Regex
 
 _COUNT = re.compile(r"\{(\d+,)?n\}")
 _WORDS, _LONGER, _MEMBERS = "<words>", "<16 words of n letters>", "<members>"
@@ -64,11 +62,6 @@ def random_words(count: int, seed: int, letters: tuple[int, int] = (4, 10)) -> l
     return list(words)
 
 
-def is_grammar_template(grammar: str) -> bool:
-    """Whether a grammar has a place for terminals."""
-    return ALTERNATIVES in grammar or SEQUENCE in grammar
-
-
 def fill_grammar(template: str, count: int) -> tuple[str, str]:
     """The grammar with `count` terminals (2 to `MOST`), in Lark's notation, and a text of it with every terminal.
 
@@ -76,7 +69,12 @@ def fill_grammar(template: str, count: int) -> tuple[str, str]:
     (``/A[a-z]*/``, ``/B[a-z]*/``, ...): a token such as "StringBuilder" runs through two of them, and any may follow.
     ``<sequence>`` stands for terminals in a row, a lower-case letter each: a token of k letters runs through k of them.
     The text is that of the terminals in order, so the template should be a repetition of what it stands for at most.
+    Raises OptionError for other numbers, and for a grammar without a place for terminals.
     """
+    if not 2 <= count <= MOST:
+        raise OptionError(f"2 to {MOST} terminals can be made, not {count}")
+    if ALTERNATIVES not in template and SEQUENCE not in template:
+        raise OptionError(f"this grammar is no template: it has no {ALTERNATIVES} and no {SEQUENCE}")
     names = [f"T{number}" for number in range(count)]
     if ALTERNATIVES in template:
         filled = template.replace(ALTERNATIVES, " | ".join(names))
@@ -114,9 +112,36 @@ def sample_by_length(vocab: Vocabulary, longest: int, count: int, seed: int) -> 
     return sub_vocabulary(vocab, fitting[: max(0, count - 256)].tolist())
 
 
-def state_count(constraint: Regex) -> int | None:
-    """The states of the minimal byte DFA, None if it has too many."""
-    try:
-        return compile_dfa(constraint).state_count
-    except LimitExceeded:
-        return None  # the engines get their own chance, and their rows say what became of it
+#: A part of a tokenizer's vocabulary, by name.
+PART = re.compile(
+    r"(?P<whole>.+)\?(?:first=(?P<first>[1-9]\d*)|longest=(?P<longest>[1-9]\d*)&tokens=(?P<tokens>[1-9]\d*))"
+)
+
+
+class VocabularyPart:
+    """A part of a tokenizer's vocabulary under the name of `PART`. A text is encoded by the tokens of its bytes."""
+
+    def __init__(self, name: str, vocabulary: Vocabulary) -> None:
+        self.name, self.vocabulary = name, vocabulary
+        self._byte_tokens = {
+            vocabulary.token_bytes(token): token for token in np.flatnonzero(vocabulary.lengths == 1).tolist()
+        }
+
+    def encode(self, text: str) -> list[int]:
+        """One token a byte."""
+        return [self._byte_tokens[bytes([byte])] for byte in text.encode()]
+
+
+def load_part(name: str) -> Tokenizer | VocabularyPart:
+    """The tokenizer of that name, or a part of one: ``mistral-v1?first=2000`` has its first tokens by id,
+    ``mistral-v1?longest=4&tokens=14000`` a sample of those with at most so many bytes; single bytes are in all of them.
+
+    Raises as `load_tokenizer` does.
+    """
+    part = PART.fullmatch(name)
+    if part is None:
+        return load_tokenizer(name)
+    whole = load_tokenizer(part["whole"]).vocabulary
+    if part["first"]:
+        return VocabularyPart(name, first_tokens(whole, int(part["first"])))
+    return VocabularyPart(name, sample_by_length(whole, int(part["longest"]), int(part["tokens"]), seed=0))

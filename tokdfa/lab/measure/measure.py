@@ -12,27 +12,22 @@ outside the language, raises, or uses up its seconds is marked as failed; the ot
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tokdfa import mask as masks
-from tokdfa.backends.registry import create_backend
 from tokdfa.errors import TokdfaError, TokenRefused
 from tokdfa.lab.measure.clock import collector_off
 from tokdfa.lab.measure.limits import OK, Failure, attempt, failure_of
-from tokdfa.lab.measure.warm_up import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
     from tokdfa.constraint import Constraint
-    from tokdfa.lab.measure.engines import Engine
     from tokdfa.lab.measure.workloads import Walk
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
     #: Told before each call of a contender: (its index, the phase).
     Begin = Callable[[int, str], None]
@@ -84,15 +79,6 @@ class Outcome:
         """The samples of one measure, in the order they were taken."""
         return [sample.ns for sample in self.samples if sample.measure == measure]
 
-    def compile_seconds(self) -> list[float]:
-        """What each compile took."""
-        return [ns * 1e-9 for ns in self.ns("compile")]
-
-    def own_seconds(self) -> list[float]:
-        """The same without what is the same for all engines."""
-        shared = (sum(spent for phase, spent in one.items() if phase in SHARED_PHASES) for one in self.phases)
-        return [taken - other for taken, other in zip(self.compile_seconds(), shared, strict=True)]
-
 
 @dataclass
 class Contender:
@@ -111,21 +97,6 @@ class Contender:
         """Take it out of the race."""
         self.outcome.fail(failure)
         self.dropped, self.compiled = True, None
-
-
-def make_contenders(
-    engines: Sequence[Engine], vocabulary: Vocabulary, kind: str = ""
-) -> dict[str, Contender | Failure]:
-    """label -> the engine, made and warm for constraints of a kind; or why it cannot be made."""
-    found: dict[str, Contender | Failure] = {}
-    for index, engine in enumerate(engines):
-        backend = attempt(create_backend, engine.backend, vocabulary, **engine.options)
-        if isinstance(backend, Failure):
-            found[engine.name] = backend
-            continue
-        warm_up(backend, kind)
-        found[engine.name] = Contender(index, backend, Outcome(engine.name))
-    return found
 
 
 def rotated(order: Sequence[T], turn: int) -> list[T]:
@@ -157,24 +128,17 @@ def measure_compiles(
     repeats: int,
     begin: Begin = lambda index, phase: None,
     first_mask: bool = True,
-    seconds: float = math.inf,
-    keep: bool = True,
 ) -> None:
-    """Compile `repeats` times, taking turns. With `first_mask`, also start a matcher and fill a mask each time. Who has
-    used its `seconds` takes no further turn.
+    """Compile `repeats` times, taking turns. With `first_mask`, also start a matcher and fill a mask each time.
 
-    With `keep` the compiled constraint of the last round stays with its contender, whose start state has then been
-    visited.
+    The compiled constraint of the last round stays with its contender, whose start state has then been visited.
     """
     for repeat in range(repeats):
         for contender in rotated([contender for contender in contenders if not contender.dropped], repeat):
-            if sum(contender.outcome.ns("compile")) > seconds * 1e9:
-                continue
             contender.compiled = None
             try:
                 with collector_off():
                     _measure_compile(contender, constraint, repeat, begin, first_mask)
-                    contender.compiled = contender.compiled if keep else None
             except BaseException as error:
                 _drop_or_raise(contender, error)
 

@@ -17,6 +17,7 @@ from tokdfa.core import jit
 from tokdfa.lab.kinds import load_kind
 from tokdfa.lab.measure.batch import measure_batches
 from tokdfa.lab.measure.cases import NOBODY, CaseQueue
+from tokdfa.lab.measure.growing import load_part
 from tokdfa.lab.measure.limits import GOT_THROUGH, Failure, attempt, failure_of
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.memory import measure_memory
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from tokdfa.lab.measure.batch import Batch
     from tokdfa.lab.measure.cases import Cases
     from tokdfa.lab.measure.constraint_entry import ConstraintEntry
+    from tokdfa.lab.measure.growing import VocabularyPart
     from tokdfa.lab.measure.limits import Board, Limits
-    from tokdfa.lab.measure.workloads import Walk, Workload
+    from tokdfa.lab.measure.workloads import Encoder, Walk, Workload
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 
@@ -120,7 +122,7 @@ Result = GroupResult | MemoryResult | SpecialResult
 class Workbench:
     """The tokenizer and the backends of one worker. A backend that cannot be built is kept as its failure."""
 
-    tokenizer: Tokenizer | None = None
+    tokenizer: Tokenizer | VocabularyPart | None = None
     backends: dict[str, Backend | Failure] = field(default_factory=dict)
     #: The warm-up steps whose kernels are loaded.
     warm: set[str] = field(default_factory=set)
@@ -141,9 +143,7 @@ class Workbench:
                 kind.prepare(dict(job.settings))
             return
         if self.tokenizer is None or self.tokenizer.name != job.tokenizer:
-            from tokdfa.vocabulary.tokenizers import load_tokenizer
-
-            self.tokenizer, self.backends = load_tokenizer(job.tokenizer), {}
+            self.tokenizer, self.backends = load_part(job.tokenizer), {}
         for index, entry in enumerate(job.entries):
             if entry.label not in self.backends:
                 board.begin(index, "prepare")
@@ -226,7 +226,7 @@ def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
     )
 
 
-def _make_masks(backend: Backend, entry: ConstraintEntry, tokenizer: Tokenizer) -> None:
+def _make_masks(backend: Backend, entry: ConstraintEntry, tokenizer: Encoder) -> None:
     """Make all masks along the texts of a constraint. Who cannot will not know its parts."""
     compiled, mask = backend.compile(entry.build()), allocate_mask(backend.vocab.size)
     for written in entry.texts:
@@ -240,7 +240,7 @@ class _TooSlow(Exception):
     """A contender has used up its time for deciding the walks."""
 
 
-def _decide_walks(job: GroupJob, tokenizer: Tokenizer, contenders: list[Contender], board: Board) -> list[Walk]:
+def _decide_walks(job: GroupJob, tokenizer: Encoder, contenders: list[Contender], board: Board) -> list[Walk]:
     """The walks, decided by the reference, or else by the first contender that can, with a compiled constraint that is
     not replayed on. So the walks visit nothing in advance of the timed masks. If nobody can, everybody fails.
     """
