@@ -24,18 +24,21 @@ from pydantic import Field
 
 from tokdfa import mask as masks
 from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Column, Curves, Growth, Kind, Pivot, Say, Stat, Summary, Tally
+from tokdfa.lab.declare import Column, Curves, Kind, Pivot, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.declare.stats import exponent
 from tokdfa.lab.measure.clock import collector_off
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
-from tokdfa.lab.measure.engines import Engines  # noqa: TC001 (pydantic reads the annotation)
+from tokdfa.lab.measure.engines import Engines, EngineSet
 from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure, attempt
-from tokdfa.lab.measure.measure import Contender, make_contenders
 from tokdfa.lab.measure.settings import Rising, Strict
+from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pandas as pd
 
     from tokdfa.backends.base import Backend
     from tokdfa.constraint import Constraint
@@ -66,13 +69,16 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     place = {"tokenizer": settings["tokenizer"], "family": entry.label}
     first: dict[int, masks.Mask] = {}
     rows = []
-    for name, made in make_contenders(typed.engines, tokenizer.vocabulary, constraint.kind).items():
+    engines = EngineSet(typed.engines, tokenizer.vocabulary)
+    for name in (engine.name for engine in typed.engines):
         found: list[dict[str, Any]] = []
+        backend = engines.backend(name)
         failure: Failure | None
-        if isinstance(made, Contender):
-            failure = attempt(_along, made.backend, constraint, tokens, typed, first, found)
+        if isinstance(backend, Failure):
+            failure = backend
         else:
-            failure = made
+            warm_up(backend, constraint.kind)
+            failure = attempt(_along, backend, constraint, tokens, typed, first, found)
         rows += [{**place, "engine": name, "status": OK, "message": "", **row} for row in found]
         for length in typed.lengths[len(found) :]:
             failure = failure or Failure(NOT_ASKED, f"its tokens took more than {typed.seconds:g} s")
@@ -134,12 +140,24 @@ def _along(
             )
 
 
+def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows, and the exponent of each engine's growth in each family."""
+    import pandas as pd
+
+    by, done = [*PLACE, "engine"], rows.reindex(columns=[*dict.fromkeys([*rows, "token_s"])])
+    groups = done.groupby(by, sort=False)
+    found = [(*key, exponent(mine["length"].tolist(), mine["token_s"].tolist())) for key, mine in groups]
+    return {"": rows, "powers": pd.DataFrame(found, columns=[*by, "power"])}
+
+
 KIND = Kind(
     measure=measure,
     settings=Settings,
+    frames=frames,
     columns=(
         *map(text, ("engine", "tokenizer", "family")),
         text("status", "ended"),
+        Column("power", "exponent", "", "lower"),
         Column("length", "tokens", meaning="how far the text has gone"),
         seconds("compile_s", "compile time"),
         seconds("mask_s", "mask", "median over the second half of the text"),
@@ -150,14 +168,15 @@ KIND = Kind(
     ),
     case=(*PLACE, "length"),
     tables=(
-        Growth(
+        Pivot(
             "growth",
             "Growth of a token's time with the text: exponents",
             "The exponent p of time = c * tokens^p: median slope of all pairs of lengths in logarithms; 0 is constant. "
-            "Missing where an engine got to fewer than three lengths.",
+            "Of the larger half of them; missing where an engine got to fewer than three lengths.",
             rows=PLACE,
-            x="length",
-            value="token_s",
+            value="power",
+            ratio=False,
+            frame="powers",
         ),
         Pivot(
             "tokens",

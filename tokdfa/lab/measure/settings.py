@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from tokdfa.errors import OptionError
 
@@ -18,6 +18,16 @@ class Strict(BaseModel):
     """Settings: no other keys, no conversions, immutable."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _rising(values: list[int]) -> list[int]:
+    if sorted(set(values)) != values:
+        raise ValueError(f"rising numbers are expected, not {values}")
+    return values
+
+
+#: Sizes of something that grows.
+Rising = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(_rising)]
 
 
 def typed_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:
