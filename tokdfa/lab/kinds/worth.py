@@ -71,15 +71,20 @@ class TaskEntry(Strict):
         return load_task(self.name, self.folder)
 
 
-def _entry(task: str | TaskEntry) -> TaskEntry:
+def entry_of(task: str | TaskEntry) -> TaskEntry:
+    """A task as it is given, a name or an entry, as an entry."""
     return TaskEntry(name=task) if isinstance(task, str) else task
 
 
 def _checked_tasks(tasks: list[str | TaskEntry]) -> list[str | TaskEntry]:
-    names = [_entry(task).load().name for task in tasks]
+    names = [entry_of(task).load().name for task in tasks]
     if len(set(names)) < len(names):
         raise OptionError(f"settings.tasks: a task is given twice: {', '.join(names)}")
     return tasks
+
+
+#: The setting of kinds on tasks.
+Tasks = Annotated[list[str | TaskEntry], Field(min_length=1), AfterValidator(_checked_tasks)]
 
 
 def _checked_ways(ways: list[Way]) -> list[Way]:
@@ -95,7 +100,7 @@ class Settings(ModelSettings):
     `backend`: makes the masks. An answer is cut at the task's own limit on tokens.
     """
 
-    tasks: Annotated[list[str | TaskEntry], Field(min_length=1), AfterValidator(_checked_tasks)]
+    tasks: Tasks
     ways: Annotated[list[Way], Field(min_length=1), AfterValidator(_checked_ways)]
     items: Count = 100
     backend: str = "pushdown_trie"
@@ -113,7 +118,7 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     """A few items of a task at a time, in all ways, after the model's price on this task is known."""
-    for task in (_entry(task).load() for task in settings.tasks):
+    for task in (entry_of(task).load() for task in settings.tasks):
         prompt = (*loaded.model.start_tokens, *loaded.tokenizer.encode(task.items[0].prompt))
         price = calibrate(loaded.model, prompt, seed)
         loaded.row.update(call_seconds=price.call, row_seconds=price.row)
