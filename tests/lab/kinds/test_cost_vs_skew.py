@@ -10,10 +10,9 @@ from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.config.resolve import load_config
-from tokdfa.lab.kinds.cost_vs_skew import KIND, Settings
+from tokdfa.lab.kinds.cost_vs_skew import KIND, LOCAL, Settings
 from tokdfa.lab.measure.drawn_skew import LEAST_RUNS
 from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.lab.measure.strategy_bench import LOCAL, SIZES
 from tokdfa.models.registry import load_model
 from tokdfa.skew.distances import compare
 from tokdfa.skew.exact import ideal_distribution, masked_distribution
@@ -35,16 +34,15 @@ SETTINGS = {
         {"backend": "llguidance"},
         {"backend": "token_index", "options": {"max_states": 3}, "label": "small"},
     ],
-    "strategies": [
-        {"method": "rejection", "engine": "token_index"},
+    "ways": [
+        {"method": "rejection", "size": 2, "engine": "token_index"},
         {"method": "smc", "size": 32, "engine": "token_index"},
-        {"method": "adaptive_rejection", "size": 2, "engine": "llguidance"},
+        {"method": "awrs", "size": 2, "engine": "llguidance"},
         {"method": "asap", "size": 40, "engine": "token_index"},
         {"method": "smc", "size": 2, "engine": "small"},
     ],
     "tolerance": 0.0,
     "runs": 40,
-    "max_drafts": 2,
     "seconds_each": 60.0,
 }
 
@@ -76,15 +74,12 @@ def test_local_masking_is_exact(rows):
     assert entry["proper_tv"] == pytest.approx(0, abs=1e-12)  # bytes: each text has one spelling
 
 
-def test_local_masking_needs_no_rows_where_a_step_is_forced(rows):
+def test_local_masking_asks_nothing_where_a_step_is_forced(rows):
     row = points(rows, "forced")["token_index"]
-    # q is forced, then a or b; a mask before each token and one at the end
-    assert (row["rows"], row["calls"]) == pytest.approx((1, 1))
-    assert (row["tokens"], row["masks"], row["advances"], row["checks"]) == (2, 3, 2, 0)
-    assert row["rows_asked"] == 2
+    assert (row["passes"], row["tokens"]) == (1, 2)  # q is forced, then a or b, and the end is forced, too
 
 
-def test_drawn_strategies_come_nearer(rows):
+def test_drawn_ways_come_nearer(rows):
     found = points(rows)
     local = found["token_index"]["tv"]
     for name in ("smc 32, token_index", "asap 40, token_index"):
@@ -93,41 +88,15 @@ def test_drawn_strategies_come_nearer(rows):
         assert row["tv"] - 1.96 * row["tv_se"] <= row["plug_in"] + 1.96 * row["tv_se"] < local
         assert row["tv"] <= row["plug_in"] + 1e-12
         assert row["noise_floor"] > 0
-    smc, asap = found["smc 32, token_index"], found["asap 40, token_index"]
-    assert (smc["size"], smc["texts"], asap["texts"]) == (32, 32, 40)
-    # 9 prefixes there are, and each is asked for once a run at most, however often it comes
-    assert smc["rows"] <= 9
-    assert asap["rows"] <= 9
-    assert asap["rows_asked"] > 9
-    assert smc["calls"] <= 3
-    assert smc["masks"] > found["token_index"]["masks"] * 16
-
-
-def test_adaptive_rejection_asks_for_single_tokens(rows):
-    row = points(rows)["adaptive rejection 2, llguidance"]
-    assert row["checks"] > 0
-    assert row["masks"] <= 2  # one for each particle's end
-    assert row["check_us"] > 0
-
-
-def test_costs_add_up(rows):
-    model = next(row for row in rows if row["part"] == "model")
-    assert model["row_seconds"] >= 0
-    for row in points(rows).values():
-        if row["status"] == "ok":
-            spent = sum(row[name] * row[f"{name[:-1]}_us"] for name in ("masks", "checks", "advances") if row[name])
-            assert row["engine_us"] == pytest.approx(spent)
-            price = 1e6 * (row["calls"] * model["call_seconds"] + row["rows"] * model["row_seconds"])
-            assert row["model_us"] == pytest.approx(price)
-            assert row["others_us"] > 0
-            assert row["arithmetic_us"] >= 0
+        assert row["passes"] <= 9  # so many prefixes there are
+        assert row["seconds"] > row["mask_seconds"] > 0
 
 
 def test_failures_are_rows(rows):
     found = points(rows)
     # two drafts hardly ever give one of four texts of a model over 257 tokens
-    assert found["rejection, token_index"]["status"] == "nothing_drawn"
-    assert f"{LEAST_RUNS} are needed" in found["rejection, token_index"]["message"]
+    assert found["rejection 2, token_index"]["status"] == "nothing_drawn"
+    assert f"{LEAST_RUNS} are needed" in found["rejection 2, token_index"]["message"]
     for name in ("small", "smc 2, small"):
         assert found[name]["status"] == "memory"
         assert "max_states" in found[name]["message"]
@@ -142,7 +111,7 @@ def test_failures_are_rows(rows):
 
 def test_runs_are_repeatable():
     settings = SETTINGS | {"entries": ENTRIES[:1], "runs": 20, "limit": 1}
-    names = ("tv", "plug_in", "rows", "masks", "checks", "tokens")
+    names = ("tv", "plug_in", "passes", "tokens")
     one, other = (
         [[row.get(name) for name in names] for row in KIND.measure(settings, 2) if row["part"] == "point"]
         for _ in range(2)
@@ -156,10 +125,9 @@ def test_runs_are_repeatable():
         ({"runs": LEAST_RUNS - 1}, OptionError, "runs"),
         ({"models": ["gpt"]}, UnknownNameError, "gpt"),
         ({"engines": [{"backend": "nothing"}]}, UnknownNameError, "nothing"),
-        ({"strategies": [{"method": "smc", "size": 4, "engine": "none"}]}, OptionError, "no engine 'none'"),
-        ({"strategies": [{"method": "smc", "engine": "small"}]}, OptionError, "smc needs size, its particles"),
-        ({"strategies": [{"method": "rejection", "size": 4, "engine": "small"}]}, OptionError, "has no size"),
-        ({"strategies": [{"method": "rejection", "engine": "small"}] * 2}, OptionError, "given twice"),
+        ({"ways": [{"method": "smc", "size": 4, "engine": "none"}]}, OptionError, "no engine 'none'"),
+        ({"ways": [{"method": "masks", "engine": "small"}]}, OptionError, "draws no sequences"),
+        ({"ways": [{"method": "rejection", "engine": "small"}] * 2}, OptionError, "same label"),
         ({"entries": ENTRIES[:1] * 2}, OptionError, "same label"),
         ({"entries": [{"label": "a", "prompt": "x", "choices": ["a", "ab"]}]}, OptionError, "beginning of"),
         ({"entries": [{"label": "a", "prompt": "x", "choices": ["a"]}]}, OptionError, "choices"),
@@ -184,18 +152,16 @@ def test_what_is_told(rows):
     assert ", llguidance " in told.sentences[0]  # both have one distribution
     entries = told.tables["cost_vs_skew_entries"]
     assert entries[["choices", "token_index"]].iloc[0].tolist() == [4, found["token_index"]["tv"]]
-    costs = told.tables["cost_vs_skew_costs"].set_index("strategy").loc["asap 40, token_index"]
-    asked = [points(rows, entry)["asap 40, token_index"]["rows_asked"] for entry in ("small", "forced")]
-    assert costs["rows asked"] == pytest.approx(np.mean(asked))
-    assert set(told.tables["not_measured"]["strategy"]) == {"rejection, token_index", "small", "smc 2, small"}
-    assert len(told.panels["cost_vs_skew_token"][MODEL_LABEL]) == len(one)
+    assert one["passes"]["asap 40, token_index"] <= 9
+    assert set(told.tables["not_measured"]["strategy"]) == {"rejection 2, token_index", "small", "smc 2, small"}
+    assert len(told.panels["cost_vs_skew_token_seconds"][MODEL_LABEL]) == len(one)
     check_lost(KIND)
 
 
-def test_the_shipped_experiment_composes_every_method_with_both_token_languages():
+def test_the_shipped_experiment_composes_every_way_with_both_token_languages():
     experiment = load_config(Path(__file__).parents[3] / "experiments" / "cost_vs_skew.yaml")
     typed = Settings.model_validate(experiment.settings)
     assert len(typed.entries) == 280
     for engine in ("token_index", "cartesian_merge"):
-        assert {one.method for one in typed.strategies if one.engine == engine} == set(SIZES)
+        assert {one.method for one in typed.ways if one.engine == engine} == {"rejection", "smc", "awrs", "asap"}
     assert typed.seconds < experiment.limits.seconds

@@ -16,10 +16,6 @@ def compiled():
     return compile(Choice(["ab", "ac", "b"]), load_tokenizer("bytes").vocabulary)
 
 
-def counts(meter):
-    return {name: getattr(meter, name).count for name in ("masks", "advances", "checks", "others")}
-
-
 def test_it_answers_as_the_one_inside(compiled):
     timed = TimedConstraint(compiled)
     plain, matcher = compiled.start(), timed.start()
@@ -35,7 +31,7 @@ def test_it_answers_as_the_one_inside(compiled):
         plain.advance(token)
         matcher.advance(token)
     assert matcher.is_finished()
-    assert counts(timed.meter) == {"masks": 3, "advances": 3, "checks": 6, "others": 1 + 6 + 1}
+    assert timed.meter.count == 3 + 3 + 6 + 1 + 6 + 1
     matcher.rollback(2)
     assert matcher.allows(99)
     assert (timed.vocab, timed.constraint, timed.backend_name) == (
@@ -50,11 +46,10 @@ def test_forks_write_into_the_meter_of_their_run(compiled):
     twin = matcher.fork()
     twin.advance(98)
     assert matcher.allows(97)
-    assert counts(first) == {"masks": 0, "advances": 1, "checks": 1, "others": 2}
+    assert first.count == 1 + 1 + 1 + 1
     timed.start()
-    assert counts(timed.meter) == {"masks": 0, "advances": 0, "checks": 0, "others": 1}
-    assert 0 < timed.meter.ns < first.ns * 1000
-    assert first.ns == first.advances.ns + first.checks.ns + first.others.ns
+    assert timed.meter.count == 1
+    assert timed.meter.ns > 0
 
 
 def test_refusals_go_through(compiled):

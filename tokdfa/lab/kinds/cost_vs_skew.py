@@ -1,69 +1,111 @@
-"""The experiment ``kind: cost_vs_skew``: what a strategy costs, against how far its answers are from the ideal.
+"""The experiment ``kind: cost_vs_skew``: what a way of decoding costs, against how far its answers are from the ideal.
 
-Strategies. *Local masking* draws each token through a mask: one strategy for each of the `engines`. Those beyond local
-masking (`tokdfa.decoding`) are *composed* with one of the engines, which answers their questions, and which fixes what
-they approach: the ideal if it admits all spellings, the model's distribution over proper sequences if it admits these.
+Each way (`tokdfa.lab.measure.ways`) is composed with one of the `engines`, which answers its questions. *Local masking*
+draws each token through a mask; the other ways approach the ideal if their engine admits all spellings, the model's
+distribution over proper sequences if it admits these.
 
-An *answer* is one text. Local masking and rejection end with one. Of weighted particles, one is taken by its weight; of
-ASAp's sequences, the last one. A *run* is all that one answer takes, so nothing is shared between answers; that is the
-dearest way to use strategies that have several texts at the end (``texts`` says how many).
+Constraints are finite, so the *ideal*, the model's own distribution over the choices, and local masking are exact
+(`tokdfa.skew.exact`, texts without an end token). Other ways are run `runs` times and estimated
+(`tokdfa.lab.measure.drawn_skew`). A *run* is all that one answer takes, so nothing is shared between answers; of
+weighted sequences an answer has the share of its weight, of ASAp's the last one is the answer. Ways take turns, run by
+run. Kept rows stand in for the model; a run's seconds are those of the loop and the model's by its price
+(`tokdfa.lab.measure.model_price`), of which the median over the runs is taken.
 
-`tokdfa.lab.measure.strategy_bench` says how distances and costs are measured. Rows, by ``part``: ``model``, also with
-the model's price; ``entry``, a constraint with its prompt; ``point``, a strategy on an entry.
+Rows, by ``part``: ``model``, also with its price; ``entry``, a prompt with its choices; ``point``, a way on an entry:
+``tv`` (exact, or cross-fitted with ``tv_se``), ``plug_in``, ``noise_floor``, ``answered``, ``tokens``, ``passes``,
+``seconds``, ``mask_seconds``. A way with less than `LEAST_RUNS` answers has the status `NOTHING_DRAWN`, or ``timeout``.
 
-Told is the mean total variation over the entries where a strategy was measured. Cross-fitted estimates are too small in
-expectation and plug-in estimates too large, so a strategy is above or below local masking by its engine, on the same
+Told is the mean total variation over the entries where a way was measured. Cross-fitted estimates are too small in
+expectation and plug-in estimates too large, so a way is above or below local masking by its engine, on the same
 entries, only if that holds at the unfavourable end, 1.96 standard errors away.
 """
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
+from tokdfa.constraint import Choice
+from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Pivot, Points, Say, Stat, Summary
 from tokdfa.lab.declare.columns import format_seconds, seconds, text
-from tokdfa.lab.measure.engines import EngineSet, spread
-from tokdfa.lab.measure.model_bench import Count, Prompt, distinct_labels, model_kind
+from tokdfa.lab.measure.clock import collector_off
+from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, drawn_distance
+from tokdfa.lab.measure.engines import Engines, EngineSet, spread
+from tokdfa.lab.measure.limits import OK, Failure, attempt
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, Seconds, distinct_labels, model_kind
 from tokdfa.lab.measure.model_price import calibrate
-from tokdfa.lab.measure.strategy_bench import LOCAL, SIZES, BenchSettings, measure_entry
+from tokdfa.lab.measure.ways import Answer, Way, decode, distinct_names
+from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.models.cache import CachedModel
+from tokdfa.skew.distances import compare, total_variation
 from tokdfa.skew.eos import check_texts
+from tokdfa.skew.exact import ideal_distribution, masked_distribution
 from tokdfa.skew.measured import Z_95
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
     import pandas as pd
 
+    from tokdfa.backends.base import CompiledConstraint
     from tokdfa.lab.measure.model_bench import Turn
     from tokdfa.lab.measure.model_entries import Loaded
+    from tokdfa.lab.measure.model_price import Price
+    from tokdfa.skew.exact import ExactResult
 
+    Row = dict[str, Any]
+
+#: The method of local masking, among ways and in rows.
+MASKS, LOCAL = "masks", "local masking"
+#: A way with fewer answers on an entry has no distance there.
+NOTHING_DRAWN, TIMEOUT = "nothing_drawn", "timeout"
 #: Distributions whose total variation is nearer than this are the same up to what the exact walk left open.
 EQUAL = 1e-3
 
 
-class Settings(BenchSettings):
-    """The settings of the experiment: at most `limit` of the `entries` are measured, evenly spread."""
+class EngineWay(Way):
+    """A way, composed with an engine (a label)."""
 
+    engine: str
+
+    @property
+    def name(self) -> str:
+        """``smc 16, token_index``; of local masking the engine."""
+        if self.method == MASKS:
+            return self.label or self.engine
+        return self.label or f"{self.method} {self.size}, {self.engine}"
+
+
+class Settings(ModelSettings):
+    """The settings of the experiment: at most `limit` of the `entries` are measured, evenly spread.
+
+    `tolerance`, `max_prefixes`: of the exact distributions. `runs`: of each way on each entry, or fewer if it takes
+    `seconds_each` before; local masking, by each of the engines, is run so often for its costs only.
+    """
+
+    engines: Engines
     entries: Annotated[list[Prompt], Field(min_length=1), AfterValidator(distinct_labels)]
+    ways: Annotated[list[EngineWay], AfterValidator(distinct_names)] = Field(default_factory=list)
     limit: Count | None = None
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-4
+    max_prefixes: Count = 3_000
+    runs: Annotated[int, Field(ge=LEAST_RUNS, le=100_000)] = 40
+    seconds_each: Seconds = 1.0
 
     @model_validator(mode="after")
-    def _strategies_are_possible(self) -> Settings:
+    def _ways_are_possible(self) -> Settings:
         engines = [engine.name for engine in self.engines]
-        for one in self.strategies:
-            word = SIZES[one.method]
-            if one.engine not in engines:
-                raise OptionError(f"settings.strategies: there is no engine {one.engine!r}; there are {engines}")
-            if (one.size is None) != (word is None):
-                wanted = f"needs size, its {word}" if word else "has no size"
-                raise OptionError(f"settings.strategies: {one.method} {wanted}")
-        names = [strategy.name for strategy in self.strategies]
-        if len(set(names)) < len(names):
-            raise OptionError(f"settings.strategies: a strategy is given twice: {'; '.join(names)}")
+        for way in self.ways:
+            if way.engine not in engines:
+                raise OptionError(f"settings.ways: there is no engine {way.engine!r}; there are {engines}")
+            if way.method in ("none", MASKS, "reason"):
+                raise OptionError(f"settings.ways: {way.method} draws no sequences; local masking is by every engine")
         for entry in self.entries:
             check_texts(entry.choices, "ignored")
         return self
@@ -77,7 +119,113 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     price = calibrate(loaded.model, prompt, seed)
     loaded.row.update(call_seconds=price.call, row_seconds=price.row)
     for entry in chosen:
-        yield {"entry": entry.label}, measure_entry(entry, loaded, settings, engine_set, price, seed)
+        yield {"entry": entry.label}, _measure_entry(entry, loaded, settings, engine_set, price, seed)
+
+
+def _measure_entry(
+    entry: Prompt, loaded: Loaded, settings: Settings, engine_set: EngineSet, price: Price, seed: int
+) -> Iterator[Row]:
+    """The rows of one entry with one model. Raises what the ideal distribution does."""
+    model, context = CachedModel(loaded.model, settings.cache_mb), tuple(loaded.tokenizer.encode(entry.prompt))
+    exact: dict[str, Any] = {"tolerance": settings.tolerance, "max_prefixes": settings.max_prefixes, "eos": "ignored"}
+    ideal = ideal_distribution(model, context, entry.choices, **exact)
+    yield _about(entry, ideal)
+    constraint = Choice(entry.choices, label=entry.label)
+    compiled = {engine.name: engine_set.compile(engine.name, constraint) for engine in settings.engines}
+    local = [EngineWay(method="masks", engine=engine.name) for engine in settings.engines]
+    ways = {way.name: way for way in (*local, *settings.ways)}
+    rows: dict[str, Row] = {}
+    for name, way in ways.items():
+        rows[name] = {"strategy": name, "method": LOCAL if way.method == MASKS else way.method, "engine": way.engine}
+        found = compiled[way.engine]
+        rows[name] |= found.columns if isinstance(found, Failure) else {"status": OK}
+        if not isinstance(found, Failure) and way.method == MASKS:
+            masked = attempt(masked_distribution, found, model, context, entry.choices, **exact)
+            if isinstance(masked, Failure):
+                rows[name] |= masked.columns
+            else:
+                low, high = compare(ideal.distribution, masked.distribution).total_variation
+                rows[name] |= {"tv": (low + high) / 2, "tv_low": low, "tv_high": high}
+    runs: dict[str, list[Row]] = {name: [] for name in ways}
+    spent = dict.fromkeys(ways, 0.0)
+    places = {written: place for place, written in enumerate(ideal.distribution.texts)}
+    longest = max(map(len, places)) + 1
+    with collector_off():
+        for turn in range(settings.runs):
+            drawn = derive_seed(seed, entry.label, loaded.row["model"], turn)
+            for name, way in ways.items():
+                one = compiled[way.engine]
+                if rows[name]["status"] != OK or spent[name] > settings.seconds_each or isinstance(one, Failure):
+                    continue
+                begun = time.perf_counter()
+                run = attempt(_run, way, model, one, entry, loaded, longest, drawn, price, places)
+                spent[name] += time.perf_counter() - begun
+                if isinstance(run, Failure):
+                    rows[name] |= run.columns
+                else:
+                    runs[name].append(run)
+    for order, (name, row) in enumerate(rows.items()):
+        done = row["status"] == OK
+        yield {"order": order} | row | (_summary(runs[name], row, ideal, settings.runs) if done else {})
+
+
+def _about(entry: Prompt, ideal: ExactResult) -> Row:
+    """The row of the entry itself."""
+    known = [spelling.log_proper for spelling in ideal.spellings]
+    log_proper = np.array([-np.inf if value is None else value for value in known])
+    log_sum = log_total(log_proper)
+    goal = ideal.distribution.normalised
+    return {
+        **{"part": "entry", "topic": entry.topic, "choices": len(ideal.distribution.texts)},
+        **{"log_mass": ideal.log_mass.lower, "unresolved": ideal.distribution.unresolved, "prefixes": ideal.prefixes},
+        "proper_tv": None if log_sum == -np.inf else total_variation(np.exp(log_proper - log_sum), goal),
+    }
+
+
+def _run(
+    way: EngineWay,
+    model: CachedModel,
+    compiled: CompiledConstraint,
+    entry: Prompt,
+    loaded: Loaded,
+    longest: int,
+    seed: int,
+    price: Price,
+    places: dict[bytes, int],
+) -> Row:
+    """One run: its costs, and the ``shares`` of the choices among its answers (float64, (choices,)), None without."""
+    found, costs = decode(way, model, compiled, entry.prompt, loaded.tokenizer, longest, seed, price, "ignored")
+    shares, tokens = np.zeros(len(places)), 0.0
+    if isinstance(found, Answer):
+        return {**costs, "tokens": len(found.tokens), "shares": shares}
+    last = -1 if way.method == "asap" else 0
+    sequences, log_weights = found.sequences[last:], found.log_weights[last:]
+    log_sum = log_total(log_weights)
+    if log_sum == -np.inf:
+        return {**costs, "tokens": 0.0, "shares": None}
+    for sequence, share in zip(sequences, np.exp(log_weights - log_sum).tolist(), strict=True):
+        if share > 0:
+            shares[places[found.vocabulary.spell(sequence)]] += share
+            tokens += share * len(sequence)
+    return {**costs, "tokens": tokens, "shares": shares}
+
+
+def _summary(runs: list[Row], row: Row, ideal: ExactResult, asked: int) -> Row:
+    """What the runs of a way amount to: counts and seconds by answer; without enough answers the reason."""
+    answers: list[npt.NDArray[np.float64]] = [run["shares"] for run in runs if run["shares"] is not None]
+    found: Row = {"runs": len(runs), "answered": len(answers)}
+    if len(answers) < LEAST_RUNS:
+        status = NOTHING_DRAWN if len(runs) == asked or len(answers) < len(runs) else TIMEOUT
+        said = f"{len(answers)} answers in {len(runs)} runs; {LEAST_RUNS} are needed"
+        return {**found, "status": status, "message": said}
+    each = len(runs) / len(answers)
+    found |= {name: each * float(np.mean([run[name] for run in runs])) for name in ("passes", "tokens")}
+    found |= {name: each * float(np.median([run[name] for run in runs[1:]])) for name in ("seconds", "mask_seconds")}
+    if "tv" in row:
+        return found
+    distance = drawn_distance(np.array(answers), ideal.distribution.normalised)
+    found |= {"tv": distance.cross_fitted, "tv_se": distance.standard_error}
+    return found | {"plug_in": distance.plug_in, "noise_floor": distance.noise_floor}
 
 
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -86,18 +234,16 @@ def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
     points = found[""]
     points = points.assign(
-        token_us=points["engine_us"] / points["tokens"],
-        total_us=points[["engine_us", "others_us", "arithmetic_us", "model_us"]].sum(axis=1),
-        answers=points["answered"] / points["runs"],
+        token_seconds=points["mask_seconds"] / points["tokens"], answers=points["answered"] / points["runs"]
     )
     place = ["model", "entry", "engine"]
     local = points[points["method"] == LOCAL]
-    same = local[[*place, "tv", "total_us"]].rename(columns={"tv": "local_tv", "total_us": "local_us"})
+    same = local[[*place, "tv", "seconds"]].rename(columns={"tv": "local_tv", "seconds": "local_seconds"})
     points = points.merge(same, on=place, how="left").sort_values("order", kind="stable")
-    points["times_local"] = points["total_us"] / points["local_us"]
+    points["times_local"] = points["seconds"] / points["local_seconds"]
     told = pd.DataFrame([_mean_point(group) for _, group in points.groupby(["model", "strategy"], sort=False)])
     exact = told[told["method"] == LOCAL]
-    taken = exact["engine"] + " " + exact["token_us"].map(lambda us: format_seconds(us * 1e-6))
+    taken = exact["engine"] + " " + exact["token_seconds"].map(format_seconds)
     alike = exact.assign(engines=taken, near=(exact["tv"] / EQUAL).round()).groupby(["model", "near"], sort=False)
     entries = found["entry"].assign(mass=np.exp(found["entry"]["log_mass"].astype("float64")))
     about = ["model", "entry", "topic", "choices", "mass", "unresolved", "prefixes", "proper_tv"]
@@ -114,7 +260,9 @@ def _mean_point(rows: pd.DataFrame) -> dict[str, Any]:
     """A strategy over its entries: mean distances with their ends, median costs, and how it compares."""
     first = rows.iloc[0]
     point = {name: first[name] for name in ("model", "strategy", "method", "engine")}
-    point |= {name: float(rows[name].median()) for name in ("token_us", "total_us", "times_local")}
+    point |= {
+        name: float(rows[name].median()) for name in ("token_seconds", "seconds", "times_local", "tokens", "passes")
+    }
     means = {name: float(rows[name].mean()) for name in ("tv", "local_tv", "tv_low", "tv_high") if name in rows}
     point |= {"entries": float(len(rows)), "tv": means["tv"]}
     if first["method"] == LOCAL:
@@ -146,19 +294,15 @@ KIND = model_kind(
         Column("noise_floor", "noise floor", "share", "neither", "what the plug-in shows for exact draws"),
         Column("local_tv", "local masking, same entries", "share"),
         Column("times_local", "times local masking", "ratio", "lower", "all time of an answer"),
-        Column("rows", "model rows", meaning="different prefixes of an answer"),
-        Column("rows_asked", "rows asked", meaning="with repetitions"),
+        Column("passes", "passes", "", "lower", "different prefixes that the model was asked about, for an answer"),
         Column("prefixes", "rows of the ideal"),
         Column("answers", "runs with an answer", "share", "higher"),
         Column("mass", "mass", "share", "neither", "the model's probability of the choices"),
         Column("unresolved", "unresolved", "share"),
         Column("proper_tv", "proper sequences alone", "share", "lower", "of the model restricted to them"),
-        seconds("token_us", "engine, a token", "masks, checks and advances, by token of the answer"),
-        seconds("total_us", "all, an answer", "with forks, arithmetic and the model"),
-        *(seconds(f"{name}_us", f"{name}, each") for name in ("mask", "check", "advance")),
-        *(seconds(f"{name}_us") for name in ("engine", "arithmetic", "model")),
-        seconds("others_us", "forks and starts"),
-        *(seconds("compile_ms"), seconds("call_seconds", "a call"), seconds("row_seconds", "a row in it")),
+        seconds("token_seconds", "engine, a token", "all questions to matchers, by token of the answer"),
+        seconds("seconds", "all, an answer", "with the loop and the model"),
+        *(seconds("call_seconds", "a call"), seconds("row_seconds", "a row in it")),
     ),
     places=("entry", "strategy"),
     engine="strategy",
@@ -170,28 +314,14 @@ KIND = model_kind(
             "Skew and cost of each strategy",
             "Total variation of the answers from the ideal distribution, mean over the entries: exact for local "
             "masking; otherwise cross-fitted (too small in expectation, may be negative) with 1.96 standard errors. "
-            "Costs: medians over entries.",
+            "Costs: medians over entries. Passes: different prefixes that the model was asked about.",
             by=_BY,
             values=(
-                *("entries", _TV, "plug_in", "noise_floor", "local_tv", "verdict", "token_us", "total_us"),
-                "times_local",
+                *("entries", _TV, "plug_in", "noise_floor", "local_tv", "verdict", "token_seconds", "seconds"),
+                *("times_local", "tokens", "passes"),
             ),
             frame="told",
             brief=(*_BY, "entries", "total variation", "engine, a token", "all, an answer"),
-        ),
-        Summary(
-            "cost_vs_skew_costs",
-            "What an answer takes",
-            "Counts are means over entries, times medians. Texts: what a run has at its end, the answer among them. "
-            "Model: rows and calls at their calibrated prices. Compile: once for a constraint, in none of the sums.",
-            by=_BY,
-            values=(
-                *(Stat(name, "mean", name) for name in ("tokens", "texts", "calls", "masks", "checks")),
-                *(Stat("rows", "mean", "model rows"), Stat("rows_asked", "mean", "rows asked")),
-                Stat("answers", "mean", "runs with an answer"),
-                *("mask_us", "check_us", "advance_us", "engine_us", "others_us", "arithmetic_us", "model_us"),
-                "compile_ms",
-            ),
         ),
         Pivot(
             "cost_vs_skew_entries",
@@ -219,7 +349,7 @@ KIND = model_kind(
             f"cost_vs_skew_{name}",
             title,
             "One point per strategy, mean total variation over its entries.",
-            x=f"{name}_us",
+            x=name,
             y="tv",
             by="method",
             panels="model",
@@ -227,14 +357,14 @@ KIND = model_kind(
             frame="told",
         )
         for name, title in (
-            ("token", "Skew against masks, checks and advances, by token"),
-            ("total", "Skew against all time of an answer, with the model"),
+            ("token_seconds", "Skew against questions to matchers, by token"),
+            ("seconds", "Skew against all time of an answer, with the model"),
         )
     ),
     sentences=(
         Say(
             "{model}, {entries} entries: local masking is {tv} in total variation from the ideal with these engines, "
-            "whose masks and advances take, by token: {engines}.",
+            "whose matchers take, by token: {engines}.",
             per=("model", "engines"),
             frame="local",
         ),

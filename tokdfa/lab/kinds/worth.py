@@ -37,7 +37,7 @@ from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
 from tokdfa.lab.measure.model_price import calibrate
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.together import run_together
-from tokdfa.lab.measure.ways import Way, answer
+from tokdfa.lab.measure.ways import Way, answer, distinct_names
 from tokdfa.lab.measure.workloads import derive_seed
 from tokdfa.models.cache import CachedModel
 from tokdfa.tasks.registry import load_task
@@ -87,13 +87,6 @@ def _checked_tasks(tasks: list[str | TaskEntry]) -> list[str | TaskEntry]:
 Tasks = Annotated[list[str | TaskEntry], Field(min_length=1), AfterValidator(_checked_tasks)]
 
 
-def _checked_ways(ways: list[Way]) -> list[Way]:
-    names = [way.name for way in ways]
-    if len(set(names)) < len(names):
-        raise OptionError(f"settings.ways: two ways have the same label: {', '.join(names)}")
-    return ways
-
-
 class Settings(ModelSettings):
     """The settings of the experiment: the first `items` of each task, answered in every one of the `ways`.
 
@@ -101,7 +94,7 @@ class Settings(ModelSettings):
     """
 
     tasks: Tasks
-    ways: Annotated[list[Way], Field(min_length=1), AfterValidator(_checked_ways)]
+    ways: Annotated[list[Way], Field(min_length=1), AfterValidator(distinct_names)]
     items: Count = 100
     backend: str = "pushdown_trie"
 
@@ -169,7 +162,7 @@ class _Desk:
     def _answer(self, way: Way, compiled: CompiledConstraint, item: Item, model: LanguageModel) -> dict[str, Any]:
         """The columns of one answer."""
         task, seed = self._task, derive_seed(self._seed, self._task.name, item.label)
-        row = answer(way, model, compiled, item, self._loaded.tokenizer, task.max_tokens, seed, self._price)
+        row = answer(way, model, compiled, item.prompt, self._loaded.tokenizer, task.max_tokens, seed, self._price)
         valid = row["finished"] and task.is_valid(item, row["text"])
         outcome = "valid" if valid else "silent" if row["finished"] else "named"
         return row | {"valid": valid, "score": task.score(item, row["text"]) if valid else 0.0, "outcome": outcome}

@@ -1,7 +1,7 @@
-"""A compiled constraint that keeps time: what a strategy's questions to its matchers cost, question by question.
+"""A compiled constraint that keeps time: what a strategy's questions to its matchers cost.
 
 `TimedConstraint` stands in for a compiled constraint and hands out matchers that do the same and add the nanoseconds
-and the number of every question to one `Meter`. So a strategy is timed as it is, with its own mixture of masks,
+and the number of questions to one `Meter`. So a strategy is timed as it is, with its own mixture of masks,
 advances, single-token checks and forks, and with the caches of the machine as the model's rows leave them. Keeping time
 costs some 0.2 us a question, which is not subtracted.
 """
@@ -9,7 +9,7 @@ costs some 0.2 us a question, which is not subtracted.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from tokdfa.backends.base import CompiledConstraint, Matcher
@@ -24,8 +24,8 @@ P = ParamSpec("P")
 
 
 @dataclass
-class Tally:
-    """How often a kind of question was asked and answered, and the nanoseconds of all of them."""
+class Meter:
+    """How many questions were asked, and the nanoseconds of all of them."""
 
     count: int = 0
     ns: int = 0
@@ -39,21 +39,6 @@ class Tally:
         return answer
 
 
-@dataclass
-class Meter:
-    """What has been asked. `others`: starts, forks, rollbacks, and whether a text can end or has ended."""
-
-    masks: Tally = field(default_factory=Tally)
-    advances: Tally = field(default_factory=Tally)
-    checks: Tally = field(default_factory=Tally)
-    others: Tally = field(default_factory=Tally)
-
-    @property
-    def ns(self) -> int:
-        """The nanoseconds of all questions."""
-        return sum(getattr(self, each.name).ns for each in fields(self))
-
-
 class TimedConstraint(CompiledConstraint):
     """`compiled`, with matchers that write into `meter`, which may be replaced between runs."""
 
@@ -64,7 +49,7 @@ class TimedConstraint(CompiledConstraint):
         self.meter = Meter()
 
     def _start(self, context: tuple[int, ...]) -> TimedMatcher:
-        return TimedMatcher(self.meter.others.time(self._compiled.start, context), self.meter)
+        return TimedMatcher(self.meter.time(self._compiled.start, context), self.meter)
 
 
 class TimedMatcher(Matcher):
@@ -75,22 +60,22 @@ class TimedMatcher(Matcher):
         self._matcher, self._meter = matcher, meter
 
     def _fill_mask(self, out: Mask) -> None:
-        self._meter.masks.time(self._matcher.fill_mask, out)
+        self._meter.time(self._matcher.fill_mask, out)
 
     def _advance(self, token: int) -> None:
-        self._meter.advances.time(self._matcher.advance, token)
+        self._meter.time(self._matcher.advance, token)
 
     def _allows(self, token: int) -> bool:
-        return self._meter.checks.time(self._matcher.allows, token)
+        return self._meter.time(self._matcher.allows, token)
 
     def can_end(self) -> bool:
-        return self._meter.others.time(self._matcher.can_end)
+        return self._meter.time(self._matcher.can_end)
 
     def is_finished(self) -> bool:
-        return self._meter.others.time(self._matcher.is_finished)
+        return self._meter.time(self._matcher.is_finished)
 
     def _rollback(self, count: int) -> None:
-        self._meter.others.time(self._matcher.rollback, count)
+        self._meter.time(self._matcher.rollback, count)
 
     def _fork(self) -> TimedMatcher:
-        return TimedMatcher(self._meter.others.time(self._matcher.fork), self._meter)
+        return TimedMatcher(self._meter.time(self._matcher.fork), self._meter)

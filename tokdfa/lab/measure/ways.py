@@ -1,4 +1,4 @@
-"""Ways to decode one item of a task, each to one answer, with what it cost: the instruments of ``kind: worth``.
+"""Ways to decode, each to one answer, with what it cost: the instruments of ``kind: worth`` and ``cost_vs_skew``.
 
 Methods: ``none``, the model alone to the end of its line; ``masks``, local masking; ``reason``, a line of free text and
 then local masking; and those of `tokdfa.decoding`, which approach the model's own distribution under the constraint:
@@ -9,7 +9,7 @@ defined. Of weighted sequences one is taken by its weight; of ASAp's the last on
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -23,16 +23,16 @@ from tokdfa.decoding.mcmc import draw_by_mcmc
 from tokdfa.decoding.rejection import draw_by_rejection
 from tokdfa.decoding.sampling import Sampler, draw_index, log_total, random_generator
 from tokdfa.decoding.smc import draw_by_smc
+from tokdfa.errors import OptionError
 from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.settings import Strict
-from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
+from tokdfa.lab.measure.timed_matcher import TimedConstraint
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
-    from tokdfa.decoding.draws import Draws
+    from tokdfa.decoding.draws import Draws, Eos
     from tokdfa.lab.measure.model_price import Price
     from tokdfa.models.base import LanguageModel
-    from tokdfa.tasks.base import Item
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 #: What stands before an answer in the prompts of `tokdfa.tasks`, and before a line of reasoning in its place.
@@ -69,41 +69,66 @@ class Way(Strict):
         return self.label or self.method
 
 
+W = TypeVar("W", bound=Way)
+
+
+def distinct_names(ways: list[W]) -> list[W]:
+    """The ways, for pydantic's `AfterValidator`. Raises OptionError if two have the same name."""
+    names = [way.name for way in ways]
+    if len(set(names)) < len(names):
+        raise OptionError(f"settings: two ways have the same label: {', '.join(names)}")
+    return ways
+
+
 def answer(
     way: Way,
     model: LanguageModel,
     compiled: CompiledConstraint,
-    item: Item,
+    prompt: str,
     tokenizer: Tokenizer,
     max_tokens: int,
     seed: int,
     price: Price,
 ) -> dict[str, Any]:
-    """One answer and its cost, in the columns of the kind: ``text``, ``finished``, ``tokens``, ``passes`` (different
-    prefixes that the model was asked about), ``seconds``, ``mask_seconds``.
+    """One answer and its cost, in the columns of `decode`, with ``text`` and ``finished``."""
+    found, costs = decode(way, model, compiled, prompt, tokenizer, max_tokens, seed, price)
+    one = found if isinstance(found, Answer) else _taken(found, way, seed)
+    told = {"text": one.text.decode(errors="backslashreplace"), "finished": one.finished, "tokens": len(one.tokens)}
+    return {**told, **costs}
+
+
+def decode(
+    way: Way,
+    model: LanguageModel,
+    compiled: CompiledConstraint,
+    prompt: str,
+    tokenizer: Tokenizer,
+    max_tokens: int,
+    seed: int,
+    price: Price,
+    eos: Eos = "counted",
+) -> tuple[Answer | Draws, dict[str, float]]:
+    """What a way ends with, one answer or weighted sequences, and its cost: ``passes`` (different prefixes that the
+    model was asked about), ``seconds``, ``mask_seconds``. `eos`: of the ways that draw sequences.
 
     `model` may have rows from elsewhere: ``seconds`` are those of the loop itself, and the model's by its `price`, with
     each batch a call and each token behind the prompt a row, as in a loop that keeps rows and states for one answer.
     """
-    timed = TimedConstraint(compiled)
-    timed.meter = Meter()
-    counting = CountingModel(model)
+    timed, counting = TimedConstraint(compiled), CountingModel(model)
     started = time.perf_counter_ns()
-    context = tokenizer.encode(item.prompt)
+    context = tokenizer.encode(prompt)
+    found: Answer | Draws
     if way.method in ("none", "masks", "reason"):
-        found = _local(way, counting, compiled, item.prompt, tokenizer, max_tokens, seed)
+        found = _local(way, counting, compiled, prompt, tokenizer, max_tokens, seed)
     else:
-        found = _taken(_draw(way, counting, timed, context, max_tokens, seed), way, seed)
-    own_seconds = (time.perf_counter_ns() - started) * 1e-9 - counting.counts.seconds
-    mask_seconds = timed.meter.ns * 1e-9 if found.mask_seconds is None else found.mask_seconds
+        found = _draw(way, counting, timed, context, max_tokens, seed, eos)
+    own = (time.perf_counter_ns() - started) * 1e-9 - counting.counts.seconds
     read = counting.tokens_read(len(model.start_tokens) + len(context))
-    return {
-        "text": found.text.decode(errors="backslashreplace"),
-        "finished": found.finished,
-        "tokens": len(found.tokens),
+    known = found.mask_seconds if isinstance(found, Answer) else None
+    return found, {
         "passes": counting.different_rows,
-        "seconds": own_seconds + counting.calls * price.call + read * price.row,
-        "mask_seconds": mask_seconds,
+        "seconds": own + counting.calls * price.call + read * price.row,
+        "mask_seconds": timed.meter.ns * 1e-9 if known is None else known,
     }
 
 
@@ -144,9 +169,9 @@ def _line(model: LanguageModel, context: list[int], max_tokens: int, seed: int) 
 
 
 def _draw(
-    way: Way, model: LanguageModel, timed: TimedConstraint, context: list[int], max_tokens: int, seed: int
+    way: Way, model: LanguageModel, timed: TimedConstraint, context: list[int], max_tokens: int, seed: int, eos: Eos
 ) -> Draws:
-    more: dict[str, Any] = {"max_tokens": max_tokens, "seed": seed}
+    more: dict[str, Any] = {"max_tokens": max_tokens, "seed": seed, "eos": eos}
     if way.method == "rejection":
         return draw_by_rejection(model, timed, context, samples=1, max_drafts=way.size, batch=1, **more)
     if way.method == "cars":
