@@ -9,15 +9,8 @@ Containment (`tokdfa.automata.containment`) is about texts, not tokens, so an an
 vocabulary; a bound as in ``{1,10}`` makes a slice that is contained where a length is limited. A lazy lexeme could end
 within a token and end the others with it, so no slice is applied where one is possible.
 
-The tree. Slices are ordered by inclusion: the parent of a slice is the smallest that includes it, and the *root* is the
-whole vocabulary, which is never applied. From the root down, a slice that is contained is applied, and its children
-need no look. Of one that is not contained, the children are tried:
-
-- if none of them could be dealt with, it could not either, and its tokens are left to its parent;
-- if just one could, the trie of its tokens without that child's is walked;
-- if several could, the trie of its tokens without those of all children, and the tries of the other children.
-
-So each slice has one trie of its own, one without its children and one without each child, made when first needed.
+In a lexer state the slices with the most tokens are tried first; one whose tokens are all dealt with needs no proof.
+The tokens of no applied slice have a trie of their own, made when it is first needed.
 
 000 describes slices as claims: each token belongs to the first slice that matches it, the rest to an implicit last one
 (`SliceSet.claims`). Bounds {1,10}, {1,30}, + and bounds {1,10}, {11,30}, {31,} claim alike, and they apply alike: a
@@ -25,8 +18,9 @@ lexeme that reads all texts of 11 to 30 characters reads their beginnings.
 
 `tokdfa.backends.earley_trie.effects` is the alternative: a table for each lexer state, and no regexes to choose.
 
-Source: 000 (the slices, the claims; the JSON set is its example); the tree as in its implementation. There a lexeme is
-tried only if it is a repetition, here every lexeme is; and what is applied in a lexer state is remembered.
+Source: 000 (the slices, the claims; the JSON set is its example). Its implementation has a tree of slices, a trie for
+each, and tries a lexeme only if it is a repetition; here every lexeme is tried, what is not applied is one trie, and
+what is applied in a lexer state is remembered.
 """
 
 from __future__ import annotations
@@ -37,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.automata.algebra import difference, is_empty, minimize
+from tokdfa.automata.algebra import minimize
 from tokdfa.automata.byte_classes import common_classes
 from tokdfa.automata.containment import GIVEN_UP, INSIDE, Limits, PairSearch, Table
 from tokdfa.backends.earley_trie.lexer_states import L_WANTED, LEXER_COMPONENT
@@ -56,12 +50,10 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.trie import TokenTrie
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-#: The whole vocabulary, as the root of the tree of slices.
-ROOT = -1
 #: At most so many slices, each of at most so many automaton states.
 MAX_SLICES, MAX_SLICE_STATES = 64, 10_000
-#: Sets of slices that are kept for reuse; one takes about 10 MB for Llama 3.
-KEPT_SETS = 8
+#: Sets of slices that are kept for reuse, and tries of each; a trie takes up to 3 MB for Llama 3.
+KEPT_SETS, KEPT_TRIES = 8, 32
 _NO_LIMITS = Limits(np.zeros(0, dtype=np.uint8), 0)
 
 _JSON_TEXT = r'[^"\\\x00-\x1F\x7F]'
@@ -85,11 +77,10 @@ NAMED_SETS: dict[str, tuple[str, ...]] = {
 
 
 class SliceSet:
-    """The slices of a vocabulary: their automata, tokens, tree and tries. Safe to share between threads.
+    """The slices of a vocabulary: their automata, tokens and tries. Safe to share between threads.
 
     `patterns`: the regexes, in order of definition; `automata`: minimal; `tokens`: bool, shape (slices, V), which
-    tokens match; `words`: uint32, shape (slices, V // 32 + 1), the same, packed; `parents`: the parent of each slice,
-    or ROOT; `children`: the slices below each slice and below ROOT, without those that no token matches.
+    tokens match; `widest_first`: the slices that match a token, by how many they match.
 
     Raises OptionError for too many slices, RegexSyntaxError, EmptyLanguageError, or LimitExceeded for a slice of more
     than MAX_SLICE_STATES states. Cost: a walk over the trie for each slice, 1 to 2 ms for Llama 3.
@@ -102,16 +93,9 @@ class SliceSet:
         matched = [_match(vocab.trie, pattern) for pattern in patterns]
         self.automata = tuple(automaton for automaton, _ in matched)
         self.tokens: npt.NDArray[np.bool_] = np.stack([tokens for _, tokens in matched])
-        padded = np.zeros((len(patterns), 32 * (vocab.size // 32 + 1)), dtype=np.bool_)
-        padded[:, : vocab.size] = self.tokens
-        self.words: npt.NDArray[np.uint32] = np.packbits(padded, axis=1, bitorder="little").view(np.uint32)
-        self.parents = _arrange(self.automata, self.tokens)
-        filled: npt.NDArray[np.bool_] = np.any(self.tokens, axis=1)
-        self.children = {
-            node: tuple(child for child, parent in enumerate(self.parents) if parent == node and filled[child])
-            for node in range(ROOT, len(patterns))
-        }
-        self._tries: dict[tuple[int, tuple[int, ...]], TokenTrie] = {}
+        counts = self.tokens.sum(axis=1)
+        self.widest_first: list[int] = [k for k in np.argsort(counts, kind="stable").tolist()[::-1] if counts[k]]
+        self._tries: dict[bytes, TokenTrie] = {}
 
     @property
     def claims(self) -> npt.NDArray[np.int8]:
@@ -119,16 +103,16 @@ class SliceSet:
         claimed = np.argmax(np.append(self.tokens, np.ones((1, self.vocab.size), dtype=np.bool_), axis=0), axis=0)
         return claimed.astype(np.int8)
 
-    def trie(self, node: int, without: tuple[int, ...] = ()) -> TokenTrie:
-        """The trie of the tokens of `node` that match none of the slices `without`. Made once, some ms."""
-        if node == ROOT and not without:
+    def trie_without(self, applied: npt.NDArray[np.bool_]) -> TokenTrie:
+        """The trie of all tokens but these (bool, shape (V,)). Made once, some ms."""
+        if not applied.any():
             return self.vocab.trie
-        found = self._tries.get((node, without))
+        key = np.packbits(applied).tobytes()
+        found = self._tries.get(key)
         if found is None:
-            keep = np.ones(self.vocab.size, dtype=np.bool_) if node == ROOT else self.tokens[node].copy()
-            for other in without:
-                keep &= ~self.tokens[other]
-            found = self._tries[node, without] = self.vocab.trie.filter(keep)
+            if len(self._tries) >= KEPT_TRIES:
+                self._tries.clear()
+            found = self._tries[key] = self.vocab.trie.filter(~applied)
         return found
 
 
@@ -149,11 +133,14 @@ def slice_set(vocab: Vocabulary, text: str) -> SliceSet:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How a mask is made: slices applied, tries walked, and how many tokens the slices have. Shared by lexer states."""
+    """How a mask is made: the slices applied, their tokens as uint32 words of V + 1 bits, how many these are, and the
+    trie that is walked. Shared by lexer states.
+    """
 
     applied: tuple[int, ...]
-    tries: tuple[TokenTrie, ...]
+    words: npt.NDArray[np.uint32]
     token_count: int
+    trie: TokenTrie
 
 
 class Containment:
@@ -224,12 +211,10 @@ class Slicer:
         }
 
     def fill(self, situation: int, walker: Walker) -> None:
-        """OR the tokens allowed in `situation` into ``walker.words``: masks of slices, and walks over what is left."""
+        """OR the tokens allowed in `situation` into ``walker.words``: masks of slices, and a walk over what is left."""
         plan = self.plan(self.machine.view(situation)[1])
-        for node in plan.applied:
-            np.bitwise_or(walker.words, self.slices.words[node], out=walker.words)
-        for trie in plan.tries:
-            walker.walk_all(situation, trie)
+        np.bitwise_or(walker.words, plan.words, out=walker.words)
+        walker.walk_all(situation, plan.trie)
         self._applied += len(plan.applied)
         self._tokens += plan.token_count
         self._avoided += bool(plan.applied)
@@ -238,34 +223,26 @@ class Slicer:
         """What to apply and what to walk in a lexer state. The first time, a proof for each slice and component."""
         found = self._plans.get(state)
         if found is None:
-            lexer = self.machine.lexer
+            lexer, slices = self.machine.lexer, self.slices
             components = lexer.components_of(state)
-            applied: list[int] = []
-            tries: list[TokenTrie] = []
+            tokens, applied = np.zeros(slices.vocab.size, dtype=np.bool_), list[int]()
             lazy = bool(lexer.components.is_lazy[lexer.lexemes_in(state)].any())
-            if lazy or not self._apply(ROOT, components, applied, tries):
-                tries.append(self.slices.trie(ROOT))
+            for number in [] if lazy else slices.widest_first:
+                if (slices.tokens[number] & ~tokens).any() and self._contains(components, number):
+                    applied.append(number)
+                    tokens |= slices.tokens[number]
             key = tuple(applied)
-            if key not in self._same:  # what is applied decides what is walked
-                count = int(self.slices.tokens[applied].any(axis=0).sum())
-                self._same[key] = Plan(key, tuple(trie for trie in tries if trie.node_count), count)
+            if key not in self._same:
+                padded = np.zeros(32 * (len(tokens) // 32 + 1), dtype=np.bool_)
+                padded[: len(tokens)] = tokens
+                words = np.packbits(padded, bitorder="little").view(np.uint32)
+                self._same[key] = Plan(key, words, int(tokens.sum()), slices.trie_without(tokens))
             found = self._plans[state] = self._same[key]
         return found
 
-    def _apply(self, node: int, components: list[int], applied: list[int], tries: list[TokenTrie]) -> bool:
-        """Deal with the tokens of `node`, adding to `applied` and `tries`; False if that is left to the caller."""
-        slices = self.slices
-        if node != ROOT and any(self._proofs[node].answer(component) == INSIDE for component in components):
-            applied.append(node)
-            return True
-        children = slices.children[node]
-        done = tuple(child for child in children if self._apply(child, components, applied, tries))
-        if len(done) > 1:
-            tries.extend(slices.trie(child) for child in children if child not in done)
-            done = children
-        if done:
-            tries.append(slices.trie(node, done))
-        return bool(done)
+    def _contains(self, components: list[int], number: int) -> bool:
+        """Whether one of the components reads every text of a slice."""
+        return any(self._proofs[number].answer(component) == INSIDE for component in components)
 
 
 def _match(trie: TokenTrie, pattern: str) -> tuple[Dfa, npt.NDArray[np.bool_]]:
@@ -287,22 +264,3 @@ def _match(trie: TokenTrie, pattern: str) -> tuple[Dfa, npt.NDArray[np.bool_]]:
     tokens = np.zeros(trie.size, dtype=np.bool_)
     tokens[found[:count]] = lazy.accepting[targets[:count] // lazy.class_count]
     return automaton, tokens
-
-
-def _arrange(automata: tuple[Dfa, ...], tokens: npt.NDArray[np.bool_]) -> tuple[int, ...]:
-    """The parent of each slice: of those that include it the one with the fewest tokens, or ROOT.
-
-    Of equal languages the first includes the others. A difference of automata for each pair whose tokens include each
-    other. Raises LimitExceeded.
-    """
-    numbers = range(len(automata))
-    sizes = tokens.sum(axis=1).tolist()
-
-    def includes(a: int, b: int) -> bool:
-        return not (tokens[b] & ~tokens[a]).any() and is_empty(difference(automata[b], automata[a]))
-
-    parents = []
-    for lower in numbers:
-        above = [a for a in numbers if a != lower and includes(a, lower) and (a < lower or not includes(lower, a))]
-        parents.append(min(above, key=lambda a: (sizes[a], a), default=ROOT))
-    return tuple(parents)
