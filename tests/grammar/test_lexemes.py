@@ -23,7 +23,6 @@ def test_without_the_empty_text(pattern: str) -> None:
     expression = lower_regex(Regex(pattern), store)
     cut = without_empty(store, expression)
     assert not store.nullable(cut)
-    assert not store.is_boolean(cut)
     before, after = LazyDfa(store, expression), LazyDfa(store, cut)
     for word in WORDS:
         assert after.accepts(word) == (word != b"" and before.accepts(word)), word
@@ -47,3 +46,9 @@ def test_long_chains_cost_no_stack() -> None:
     longer = without_empty(store, store.concat(*optional * 2500))
     assert not store.nullable(longer)
     assert not matches_nothing(store, longer)
+
+
+def test_what_is_not_empty_is_left_as_it_is() -> None:
+    store = ExpressionStore()
+    three = store.repeat(store.literal(b"a"), 3, 5)
+    assert without_empty(store, three) == three

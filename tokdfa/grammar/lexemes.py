@@ -1,21 +1,14 @@
 """Questions about expressions that are to be lexemes: which is empty, and what is one without its empty text.
 
 A lexeme never matches the empty text (`tokdfa.grammar.cfg`), so a terminal that may be empty becomes a choice between
-nothing and the lexeme `without_empty`. Wherever the terminal is written without ``&`` and ``~``, that lexeme is again
-written without them, by these laws, where e' is e without the empty text:
-
-- (e | f)' = e' | f';
-- (e f g)' = e' f g | f' g | g' if all may be empty, else e f g;
-- (e{m,n})' = e{1,n} if e cannot be empty, else e'{1,n}.
-
-An intersection or complement is cut with "any bytes, one or more".
+nothing and the lexeme `without_empty`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.regex.expression import ANY_BYTE, ANY_BYTES, NOTHING
+from tokdfa.regex.expression import ANY_BYTE, ANY_BYTES, EMPTY, NOTHING
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import F_INHABITED
 
@@ -37,52 +30,20 @@ def matches_nothing(store: ExpressionStore, expression: int) -> bool:
 
 
 def without_empty(store: ExpressionStore, expression: int) -> int:
-    """The expression of all texts of `expression` but the empty one. O(nodes that may be empty), no recursion."""
-    found, pending = {expression}, [expression]
-    while pending:
-        for part in _parts(store, pending.pop()):
-            if part not in found and store.nullable(part):
-                found.add(part)
-                pending.append(part)
-    cut: dict[int, int] = {}
-    for part in sorted(found):  # parts have smaller numbers than what they are part of
-        cut[part] = _cut(store, part, cut) if store.nullable(part) else part
-    return cut[expression]
+    """The expression of all texts of `expression` but the empty one.
 
-
-def _parts(store: ExpressionStore, expression: int) -> list[int]:
-    """The parts of which `_cut` needs to know what they are without the empty text."""
-    match store.view(expression):
-        case ("union", members):
-            return list(members)
-        case ("concat", _, _):
-            heads, tails = _chain(store, expression)
-            return [*heads, tails[-1]]
-        case ("repeat", body, _, _):
-            return [body]
-    return []
-
-
-def _chain(store: ExpressionStore, expression: int) -> tuple[list[int], list[int]]:
-    """The parts of a concatenation but the last, and for each what follows it; the last of those is the last part."""
-    heads, tails = [], []
-    while (view := store.view(expression))[0] == "concat":
-        heads.append(view[1])
-        tails.append(expression := view[2])
-    return heads, tails
-
-
-def _cut(store: ExpressionStore, expression: int, cut: dict[int, int]) -> int:
-    """`without_empty` of a nullable expression; `cut` has that of its nullable parts."""
+    Of ``e?``, ``e*`` and ``e{,n}`` it is written without an intersection, which keywords and counters are read faster
+    without; else it is the intersection with "any bytes, one or more", which is gone after the first byte.
+    """
+    if not store.nullable(expression):
+        return expression
     match store.view(expression):
         case ("empty",):
             return NOTHING
         case ("union", members):
-            return store.union(cut.get(member, member) for member in members)
-        case ("concat", _, _):
-            heads, tails = _chain(store, expression)
-            pieces = [store.concat(cut[head], tail) for head, tail in zip(heads, tails, strict=True)]
-            return store.union([*pieces, cut[tails[-1]]])
-        case ("repeat", body, _, high):
-            return store.repeat(cut.get(body, body), 1, high)
+            rest = store.union(member for member in members if member != EMPTY)
+            if rest != expression:
+                return without_empty(store, rest)
+        case ("repeat", body, _, high) if not store.nullable(body):
+            return store.repeat(body, 1, high)
     return store.intersection([expression, store.concat(ANY_BYTE, ANY_BYTES)])

@@ -231,7 +231,7 @@ class Slicer:
                 if (slices.tokens[number] & ~tokens).any() and self._contains(components, number):
                     applied.append(number)
                     tokens |= slices.tokens[number]
-            key = tuple(applied)
+            key = tuple(sorted(applied))
             if key not in self._same:
                 padded = np.zeros(32 * (len(tokens) // 32 + 1), dtype=np.bool_)
                 padded[: len(tokens)] = tokens
