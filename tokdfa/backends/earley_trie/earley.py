@@ -2,7 +2,7 @@
 
 `tokdfa.backends.earley_trie.earley_rows` says what a row is, `tokdfa.backends.earley_trie.earley_scan` how one leads to
 the next; `Rows` holds what their kernels read and write. A kernel that lacks room makes no row and says so;
-`Rows.supply` makes room, and the kernel is called again. Arrays grow to twice their length, so all growing together is
+`Rows.grow` makes room, and the kernel is called again. Arrays grow to twice their length, so all growing together is
 linear in what they hold at last.
 """
 
@@ -20,8 +20,6 @@ from tokdfa.backends.earley_trie.earley_rows import (
     R_ORIGINS,
     R_SKIP,
     R_SKIP_WINS,
-    ROW_FULL,
-    ROW_LIMIT,
     ROWS_FIELDS,
     gather_rows,
 )
@@ -81,8 +79,8 @@ class Rows:
         self.meta[R_ORIGINS], self.meta[R_SKIP], self.meta[R_SKIP_WINS] = 1, cfg.skip, skip_wins
         self.meta[R_MAX_ITEMS] = max_items
         self._gather()
-        while (first := first_row_kernel(self.arrays)) < 0:
-            self.supply(first)
+        while first_row_kernel(self.arrays) < 0:
+            self.grow()
 
     def _gather(self) -> None:
         """Have kernels take the arrays as they are now."""
@@ -130,23 +128,16 @@ class Rows:
         left = self._left_of[first]
         return f"{self.cfg.names[left] if left < len(self.cfg.names) else 'text'} -> {' '.join(names)}"
 
-    def supply(self, status: int) -> None:
-        """Do what a kernel asked for: make room. Raises LimitExceeded."""
-        if status == ROW_LIMIT:
+    def grow(self) -> None:
+        """Double what is nearly full. Raises LimitExceeded past `max_rows` or `max_items`."""
+        items, segments, origins, memo, wanted = (int(value) for value in self.meta[:5])
+        if wanted > self.max_items:
             raise LimitExceeded(
                 f"the parser has more than {self.max_items} items at one place of the text; simplify the alternatives"
                 " (a terminal with the alternatives inside is one item), or raise max_row_items",
                 limit="max_row_items",
                 value=self.max_items,
             )
-        if status == ROW_FULL:
-            self.grow()
-
-    def grow(self) -> None:
-        """Double what is nearly full. Raises LimitExceeded past `max_rows`."""
-        items, segments, origins, memo, wanted = (int(value) for value in self.meta[:5])
-        if wanted > self.max_items:
-            self.supply(ROW_LIMIT)
         grown: dict[str, npt.NDArray[Any]] = {}  # all or none, as the budget may end in between
         if 2 * items + wanted >= len(self.item_dot):
             grown |= {name: longer(getattr(self, name), wanted) for name in ("item_dot", "item_origin")}

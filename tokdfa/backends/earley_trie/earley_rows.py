@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from tokdfa.backends.earley_trie.lexer_states import NEEDS_ROWS
 from tokdfa.core.interning import TableArrays, append, find, has_room
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct, struct_at
@@ -38,9 +39,6 @@ END = -1
 #: the skip lexeme, and whether it wins over other lexemes that match the same bytes; the limit on the items of a row;
 #: work done and not paid for, in items of about 5 ns.
 R_ITEMS, R_SEGMENTS, R_ORIGINS, R_MEMO, R_WANTED, R_STAMP, R_SKIP, R_SKIP_WINS, R_MAX_ITEMS, R_WORK = range(10)
-#: Returned in place of a row: an array is too short, or there may be no more rows; a row would have more items than its
-#: limit. `tokdfa.backends.earley_trie.earley.Rows.supply` does what these ask for.
-ROW_FULL, ROW_LIMIT = -3, -4
 #: The origin point of the whole text.
 ROOT = 0
 #: Row flag: the text may end here.
@@ -78,7 +76,7 @@ def gather_rows(owner: Any) -> Any:
 
 @kernel
 def intern_row(items, end, flags_of_row, rows):  # type: ignore[no-untyped-def]
-    """The row whose kernel is items[1:end] (sorted, distinct), made if need be; or ROW_FULL, with nothing changed.
+    """The row whose kernel is items[1:end] (sorted, distinct), made if need be; or -NEEDS_ROWS, with nothing changed.
 
     ``items[0]`` becomes the flags, which are interned in front of the items.
     """
@@ -117,19 +115,16 @@ def intern_row(items, end, flags_of_row, rows):  # type: ignore[no-untyped-def]
             total += 1
     rows.meta[R_WANTED] = total + 1
     rows.meta[R_WORK] += end - 1 + 2 * total
-    if total > rows.meta[R_MAX_ITEMS]:
-        for k in range(present):
-            count[seen[k]] = 0
-        return np.int64(ROW_LIMIT)
     if (
-        rows.meta[R_ITEMS] + total > len(rows.item_dot)
+        total > rows.meta[R_MAX_ITEMS]
+        or rows.meta[R_ITEMS] + total > len(rows.item_dot)
         or rows.meta[R_SEGMENTS] + present + 1 > len(rows.segment_symbol)
         or rows.meta[R_ORIGINS] + nonterminals > len(rows.origin_segment)
         or not has_room(1, end, rows.kernels)
     ):
         for k in range(present):
             count[seen[k]] = 0
-        return np.int64(ROW_FULL)
+        return np.int64(-NEEDS_ROWS)
 
     # Segments in the order of symbols; `count` becomes where the next item of a symbol goes.
     sort_range(seen, 0, present)

@@ -30,9 +30,9 @@ from tokdfa.backends.earley_trie.earley_rows import (
     R_WANTED,
     R_WORK,
     ROOT,
-    ROW_FULL,
     intern_row,
 )
+from tokdfa.backends.earley_trie.lexer_states import NEEDS_ROWS
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.key_map import enter_key, look_up
@@ -93,7 +93,7 @@ def _finish_row(count, agenda, accepts, stamp, rows):  # type: ignore[no-untyped
                 np.int64(rows.item_dot[k]) + 1, np.int64(rows.item_origin[k]), count, agenda, stamp, rows
             )
             if count < 0:
-                return np.int64(ROW_FULL)
+                return np.int64(-NEEDS_ROWS)
     rows.meta[R_WORK] += 20 + 4 * count + agenda
     end = sort_distinct(rows.scratch, np.int64(1), np.int64(count))
     return intern_row(rows.scratch, end, ACCEPTS if accepts else 0, rows)
@@ -101,7 +101,7 @@ def _finish_row(count, agenda, accepts, stamp, rows):  # type: ignore[no-untyped
 
 @kernel
 def first_row_kernel(rows):  # type: ignore[no-untyped-def]
-    """The row before the first lexeme, or ROW_FULL."""
+    """The row before the first lexeme, or -NEEDS_ROWS."""
     rows.meta[R_STAMP] += 1
     stamp = np.int32(rows.meta[R_STAMP])
     count, agenda = np.int64(1), np.int64(0)
@@ -112,7 +112,7 @@ def first_row_kernel(rows):  # type: ignore[no-untyped-def]
 
 @kernel
 def scan_kernel(row, lexemes, sets, rows):  # type: ignore[no-untyped-def]
-    """The row after reading any lexeme of the accepting set `lexemes` in `row`; or -1, ROW_FULL or ROW_LIMIT.
+    """The row after reading any lexeme of the accepting set `lexemes` in `row`; or -1 or -NEEDS_ROWS.
 
     `sets`: the table of accepting sets. -1: none of them may stand here. After the skip lexeme the row is the same one;
     if other lexemes match the same bytes, the items of both readings make one row, unless the skip lexeme is to win
@@ -124,7 +124,7 @@ def scan_kernel(row, lexemes, sets, rows):  # type: ignore[no-untyped-def]
         pay(work)
     if 2 * rows.meta[R_MEMO] + 2 >= len(rows.memo_keys):
         rows.meta[R_WANTED] = 0
-        return np.int64(ROW_FULL)
+        return np.int64(-NEEDS_ROWS)
     rows.meta[R_STAMP] += 1
     stamp = np.int32(rows.meta[R_STAMP])
     room = len(rows.scratch) // 2
@@ -150,7 +150,7 @@ def scan_kernel(row, lexemes, sets, rows):  # type: ignore[no-untyped-def]
                 np.int64(rows.item_dot[k]) + 1, np.int64(rows.item_origin[k]), count, agenda, stamp, rows
             )
             if count < 0:
-                return np.int64(ROW_FULL)
+                return np.int64(-NEEDS_ROWS)
     if skipped and (rows.meta[R_SKIP_WINS] or (count == 1 and agenda == 0)):
         following = np.int64(row)
     elif count == 1 and agenda == 0:
@@ -161,7 +161,7 @@ def scan_kernel(row, lexemes, sets, rows):  # type: ignore[no-untyped-def]
             begin, end = rows.kernels.begin[row] + 1, rows.kernels.begin[row + 1]
             if count + end - begin > room:
                 rows.meta[R_WANTED] = len(rows.scratch)
-                return np.int64(ROW_FULL)
+                return np.int64(-NEEDS_ROWS)
             for k in range(begin, end):
                 rows.scratch[count] = rows.kernels.words[k]
                 count += 1

@@ -12,9 +12,9 @@ import numpy as np
 
 from tokdfa.backends.earley_trie.earley_rows import rows_at
 from tokdfa.backends.earley_trie.earley_scan import find_row
-from tokdfa.backends.earley_trie.lexer_states import lexer_at
-from tokdfa.backends.earley_trie.machine import DEAD as NO_ROW
-from tokdfa.backends.earley_trie.machine import OK, S_ENDS, S_NODES, end_lexeme, find_target, machine_at
+from tokdfa.backends.earley_trie.lexer_states import DEAD as NO_ROW
+from tokdfa.backends.earley_trie.lexer_states import OK, lexer_at
+from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, end_lexeme, find_target, machine_at
 from tokdfa.backends.earley_trie.walk import (
     NS_PER_NODE,
     PAID_NODES,

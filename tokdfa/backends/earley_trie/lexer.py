@@ -3,8 +3,8 @@
 The parser says which lexemes may begin at a place (`Lexer.start_state`), so every lexeme is contextual. Bytes then lead
 from lexer state to lexer state: `tokdfa.backends.earley_trie.lexer_states` says what these are and when a lexeme ends,
 `tokdfa.backends.earley_trie.lexer_components` what they are made of. States are shared by all places, and transitions
-are made when they are first needed. A kernel that lacks room, or a component's row, returns what it lacks;
-`Lexer.supply` supplies it, and the kernel is called again.
+are made when they are first needed. A kernel that lacks room, or a component's row, says so; `Lexer.supply` supplies
+it, and the kernel is called again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy.typing as npt
 from tokdfa.backends.earley_trie.lexer_components import COMPONENT_FIELDS, Components
 from tokdfa.backends.earley_trie.lexer_states import (
     L_WANTED,
-    LEXER_COMPONENT,
-    LEXER_FULL,
+    OK,
     START_MARK,
     fill_transition_kernel,
     gather_lexer,
@@ -67,7 +66,7 @@ class Lexer:
         #: The components of each state, and the lexemes of each accepting set.
         self.states = InterningTable(columns, entries=room, words=4 * room + 4 * lexemes, limit=limit)
         self.sets = InterningTable(entries=room, words=4 * room + 4 * lexemes)
-        self.meta = np.zeros(2, dtype=np.int64)
+        self.meta = np.array([-1, 0], dtype=np.int64)
         self._gather()
 
     def _gather(self) -> None:
@@ -119,7 +118,7 @@ class Lexer:
             state = intern_state_kernel(content, len(content), self.arrays)
             if state >= 0:
                 return int(state)
-            self.supply(LEXER_FULL)
+            self.supply()
 
     def step(self, state: int, byte: int) -> int:
         """The lexer state after `byte`, or -1 where no component goes on."""
@@ -128,12 +127,14 @@ class Lexer:
             target = int(self.transitions[state * self.class_count + column])
             if target != UNKNOWN:
                 return target
-            self.supply(fill_transition_kernel(state, column, self.arrays))
+            if fill_transition_kernel(state, column, self.arrays) != OK:
+                self.supply()
 
-    def supply(self, status: int) -> None:
-        """Do what a kernel asked for by `status`: make room, or make a row of a component."""
-        if status == LEXER_FULL:
+    def supply(self) -> None:
+        """Do what a kernel has asked for: make a row of a component, or room. Raises LimitExceeded."""
+        component, self.meta[L_WANTED] = int(self.meta[L_WANTED]), -1
+        if component >= 0:
+            self.components.fill_row(component)
+        else:
             grow_together(self.states, self.sets)
-        elif status == LEXER_COMPONENT:
-            self.components.fill_row(int(self.meta[L_WANTED]))
         self._gather()

@@ -30,15 +30,17 @@ from tokdfa.core.interning import COUNT, TableArrays, has_room, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.walk import DEAD as NO_STATE
+from tokdfa.vocabulary.walk import UNKNOWN
 
-#: Indices into `meta`: what a kernel asks for; moves not paid for.
+#: Indices into `meta`: the component whose row a kernel asks for, -1 if it asks for room; moves not paid for.
 L_WANTED, L_WORK = range(2)
 #: What it takes to move a component by a byte, and how many moves are paid for at once.
 NS_PER_MOVE, PAID_MOVES = 5, 1 << 16
-#: What a kernel returns: done; an array is too short; row `meta[L_WANTED]` of a component is unknown.
-#: `tokdfa.backends.earley_trie.lexer.Lexer.supply` does what the last two ask for.
-LEXER_OK, LEXER_FULL, LEXER_COMPONENT = range(3)
+#: What kernels of this package return as a status: done; no text goes on here; and what is lacking, which
+#: `tokdfa.backends.earley_trie.machine.Machine.supply` supplies. A kernel that returns a number returns such a status
+#: negated, so -DEAD is "none".
+OK, DEAD, NEEDS_LEXER, NEEDS_ROWS, NEEDS_SITUATIONS, NEEDS_CHAIN = range(6)
 #: Stands first in the content of a start state.
 START_MARK = -1
 
@@ -71,12 +73,14 @@ def gather_lexer(components: Any, states: Any) -> Any:
 
 @kernel
 def intern_state_kernel(content, size, lexer):  # type: ignore[no-untyped-def]
-    """The state with components content[:size] (a start mark first, if it is one); negative if a table has no room."""
+    """The state with components content[:size] (a start mark first, if it is one), or -NEEDS_LEXER."""
     lexemes = len(lexer.is_lazy)
     known = lexer.states.meta[COUNT]
     if not has_room(2, 2 * lexemes, lexer.sets):
-        return np.int64(-1)
+        return np.int64(-NEEDS_LEXER)
     state = intern(content, 0, size, lexer.states)
+    if state < 0:
+        return np.int64(-NEEDS_LEXER)
     if state < known or (size and content[0] == START_MARK):
         return state
     ended = np.empty(lexemes, dtype=np.int64)
@@ -105,7 +109,7 @@ def intern_state_kernel(content, size, lexer):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_transition_kernel(state, column, lexer):  # type: ignore[no-untyped-def]
-    """Make one transition known. Returns LEXER_OK, LEXER_FULL or LEXER_COMPONENT."""
+    """Make one transition known. Returns OK or NEEDS_LEXER."""
     class_count = len(lexer.representatives)
     first, past = lexer.states.begin[state], lexer.states.begin[state + 1]
     lexer.meta[L_WORK] += 10 + past - first
@@ -122,15 +126,15 @@ def fill_transition_kernel(state, column, lexer):  # type: ignore[no-untyped-def
         target = lexer.component_table[component * class_count + column]
         if target == UNKNOWN:
             lexer.meta[L_WANTED] = component
-            return LEXER_COMPONENT
+            return NEEDS_LEXER
         if target >= 0:
             content[size] = target
             size += 1
     if size == 0:
-        lexer.transitions[state * class_count + column] = DEAD
-        return LEXER_OK
+        lexer.transitions[state * class_count + column] = NO_STATE
+        return OK
     following = intern_state_kernel(content, size, lexer)
     if following < 0:
-        return LEXER_FULL
+        return NEEDS_LEXER
     lexer.transitions[state * class_count + column] = following
-    return LEXER_OK
+    return OK

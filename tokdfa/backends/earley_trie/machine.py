@@ -33,13 +33,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.earley_trie.earley import Rows
-from tokdfa.backends.earley_trie.earley_rows import R_SKIP, R_WORK, ROW_FULL, ROW_LIMIT, rows_at
+from tokdfa.backends.earley_trie.earley_rows import R_SKIP, R_WORK, rows_at
 from tokdfa.backends.earley_trie.earley_scan import find_row, scan_kernel
 from tokdfa.backends.earley_trie.lexer import Lexer
 from tokdfa.backends.earley_trie.lexer_states import (
-    LEXER_COMPONENT,
-    LEXER_FULL,
-    LEXER_OK,
+    DEAD,
+    NEEDS_CHAIN,
+    NEEDS_LEXER,
+    NEEDS_ROWS,
+    NEEDS_SITUATIONS,
+    OK,
     START_MARK,
     fill_transition_kernel,
     intern_state_kernel,
@@ -53,12 +56,12 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.grammar.cfg import Cfg
 
 Int32 = npt.NDArray[np.int32]
 
-#: What a kernel returns besides: fine; no text goes on here; and what it needs.
-OK, DEAD, NEEDS_LEXER, NEEDS_COMPONENT, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_SITUATIONS, NEEDS_CHAIN = range(8)
 #: Indices into `meta`: the lexing rule (1 is longest); whether the skip lexeme may stand at the ends; and counters of
 #: walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
 S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(5)
@@ -105,7 +108,7 @@ class Machine:
         self._content: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
         self.meta: npt.NDArray[np.int64] = np.zeros(5, dtype=np.int64)
         self.meta[S_LONGEST], self.meta[S_SKIP_AT_ENDS] = longest, skip_at_ends
-        self.chain: Int32 = np.zeros((16, 4), dtype=np.int32)
+        self.chain: Int32 = np.zeros((MAX_CHAIN, 4), dtype=np.int32)
         #: What kernels take; replaced by `supply`.
         self.arrays = self._gather()
         self.start = self.intern(0, self.start_state(0), -1)
@@ -121,27 +124,15 @@ class Machine:
 
     def start_state(self, row: int) -> int:
         """The lexer state in which the lexemes that `row` allows may begin."""
-        while True:
-            state = _find_start(row, self.lexer.arrays, self.rows.arrays, self.meta)
-            if state >= 0:
-                return int(state)
-            self.supply(NEEDS_LEXER)
+        return self.supplied(lambda: _find_start(row, self.lexer.arrays, self.rows.arrays, self.meta))
 
     def next_row(self, row: int, accepting_set: int) -> int:
         """The row after one of the lexemes of the set, -1 if none may stand there."""
-        while True:
-            following = _find_next(row, accepting_set, self.lexer.arrays, self.rows.arrays, self.meta)
-            if following >= -1:
-                return int(following)
-            self.supply(NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS)
+        return self.supplied(lambda: _find_next(row, accepting_set, self.lexer.arrays, self.rows.arrays, self.meta))
 
     def intern(self, row: int, state: int, fallback: int) -> int:
         """The number of a situation."""
-        while True:
-            number = intern_situation(row, state, fallback, self.arrays)
-            if number >= 0:
-                return int(number)
-            self.supply(NEEDS_SITUATIONS)
+        return self.supplied(lambda: intern_situation(row, state, fallback, self.arrays))
 
     def view(self, situation: int) -> tuple[int, int, int]:
         """(row, lexer state, fallback) of a situation."""
@@ -150,11 +141,11 @@ class Machine:
 
     def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
         """The situation after the bytes ``data[begin:end]``, or -1. O(bytes)."""
+        spend(NS_PER_BYTE * (end - begin))
         while True:
-            spend(NS_PER_BYTE * (end - begin))
             lexer, rows = self.lexer.arrays.address, self.rows.arrays.address
             found: int = _run_kernel(situation, data, begin, end, lexer, rows, self.arrays.address)
-            if found >= -1:
+            if found >= -DEAD:
                 return found
             self.supply(-found)
 
@@ -176,32 +167,30 @@ class Machine:
                 return -1
             situation = fallback
 
+    def supplied(self, call: Callable[[], int]) -> int:
+        """What a kernel returns, a number or -1, called again and again until it has what it needs."""
+        while True:
+            found = int(call())
+            if found >= -DEAD:
+                return found
+            self.supply(-found)
+
     def supply(self, status: int) -> None:
         """Do what a kernel asked for. Raises LimitExceeded."""
         if status == NEEDS_LEXER:
-            self.lexer.supply(LEXER_FULL)
-        elif status == NEEDS_COMPONENT:
-            self.lexer.supply(LEXER_COMPONENT)
+            self.lexer.supply()
         elif status == NEEDS_ROWS:
-            self.rows.supply(ROW_FULL)
-        elif status == NEEDS_ITEMS:
-            self.rows.supply(ROW_LIMIT)
+            self.rows.grow()
         elif status == NEEDS_SITUATIONS:
             self.situations.grow()
             self.arrays = self._gather()
-        elif status == NEEDS_CHAIN:
-            self._grow_chain()
-
-    def _grow_chain(self) -> None:
-        if len(self.chain) >= MAX_CHAIN:
+        else:
             raise LimitExceeded(
                 f"the text may be cut into lexemes in more than {MAX_CHAIN} ways at once, because terminals that have"
                 " matched may yet match more; make them end sooner, or use lexer=one_byte",
                 limit="max_chain",
                 value=MAX_CHAIN,
             )
-        self.chain = np.zeros((2 * len(self.chain), 4), dtype=np.int32)
-        self.arrays = self._gather()
 
     def _gather(self) -> Any:
         return SituationArrays(self.situations.struct, self._content, self.chain, self.meta)
@@ -209,10 +198,11 @@ class Machine:
 
 @kernel
 def intern_situation(row, state, fallback, machine):  # type: ignore[no-untyped-def]
-    """The number of a situation, negative if there is no room."""
+    """The number of a situation, or -NEEDS_SITUATIONS."""
     content = machine.content
     content[0], content[1], content[2] = row, state, fallback
-    return intern(content, 0, 3, machine.situations)
+    number = intern(content, 0, 3, machine.situations)
+    return number if number >= 0 else np.int64(-NEEDS_SITUATIONS)
 
 
 @kernel
@@ -224,7 +214,7 @@ def view_situation(situation, machine):  # type: ignore[no-untyped-def]
 
 @kernel
 def _find_next(row, accepting_set, lexer, rows, meta):  # type: ignore[no-untyped-def]
-    """The row after an accepting set, made if need be; -1 if there is none, else ROW_FULL or ROW_LIMIT."""
+    """The row after an accepting set, made if need be; -1 if there is none, or -NEEDS_ROWS."""
     following = np.int64(find_row(row, accepting_set, rows.memo_keys, rows.memo_rows))
     if following == UNKNOWN:
         meta[S_SCANS] += 1
@@ -234,7 +224,7 @@ def _find_next(row, accepting_set, lexer, rows, meta):  # type: ignore[no-untype
 
 @kernel
 def _find_start(row, lexer, rows, meta):  # type: ignore[no-untyped-def]
-    """The lexer state in which the lexemes of `row` may begin, or -1: the lexer needs room."""
+    """The lexer state in which the lexemes of `row` may begin, or -NEEDS_LEXER."""
     state = np.int64(rows.start_state[row])
     if state >= 0:
         return state
@@ -274,8 +264,8 @@ def find_target(state, column, lexer):  # type: ignore[no-untyped-def]
     place = state * len(lexer.representatives) + column
     if lexer.transitions[place] == UNKNOWN:
         status = fill_transition_kernel(state, column, lexer)
-        if status != LEXER_OK:
-            return (NEEDS_LEXER if status == LEXER_FULL else NEEDS_COMPONENT), np.int64(-1)
+        if status != OK:
+            return status, np.int64(-1)
     return OK, np.int64(lexer.transitions[place])
 
 
@@ -283,10 +273,8 @@ def find_target(state, column, lexer):  # type: ignore[no-untyped-def]
 def end_lexeme(row, accepting_set, lexer, rows, machine):  # type: ignore[no-untyped-def]
     """(status, row, lexer state) after a lexeme of the set has ended, before the next byte."""
     following = _find_next(row, accepting_set, lexer, rows, machine.meta)
-    if following == -1:
-        return DEAD, np.int64(-1), np.int64(-1)
     if following < 0:
-        return (NEEDS_ROWS if following == ROW_FULL else NEEDS_ITEMS), np.int64(-1), np.int64(-1)
+        return np.int64(-following), np.int64(-1), np.int64(-1)
     state = _find_start(following, lexer, rows, machine.meta)
     if state < 0:
         return NEEDS_LEXER, np.int64(-1), np.int64(-1)
@@ -378,5 +366,4 @@ def _run_kernel(situation, data, begin, end, lexer_address, rows_address, machin
         )
         if status != OK:
             return -np.int64(status)
-    number = intern_situation(row, state, fallback, machine)
-    return number if number >= 0 else -np.int64(NEEDS_SITUATIONS)
+    return intern_situation(row, state, fallback, machine)

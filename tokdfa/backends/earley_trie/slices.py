@@ -34,7 +34,7 @@ import numpy as np
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.byte_classes import common_classes
 from tokdfa.automata.containment import GIVEN_UP, INSIDE, Limits, PairSearch, Table
-from tokdfa.backends.earley_trie.lexer_states import L_WANTED, LEXER_COMPONENT
+from tokdfa.backends.earley_trie.lexer_states import L_WANTED
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.regex.compile import compile_lazy
@@ -182,7 +182,7 @@ class Containment:
 
     def _make_row(self, component: int) -> None:
         self.lexer.meta[L_WANTED] = component
-        self.lexer.supply(LEXER_COMPONENT)
+        self.lexer.supply()
 
 
 class Slicer:

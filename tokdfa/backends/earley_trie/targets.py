@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.earley_trie.machine import DEAD, NEEDS_SITUATIONS, OK, S_LONGEST, intern_situation, step_kernel
+from tokdfa.backends.earley_trie.lexer_states import DEAD, NEEDS_SITUATIONS, OK
+from tokdfa.backends.earley_trie.machine import S_LONGEST, intern_situation, step_kernel
 from tokdfa.core.jit import kernel
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
@@ -34,12 +35,13 @@ def targets_of(machine: Machine, trie: TokenTrie, situation: int) -> npt.NDArray
     stack[0] = machine.view(situation)
     found = np.full(trie.size + 1, -1, dtype=np.int32)
     progress = np.zeros(1, dtype=np.int64)
-    while True:
+
+    def walk() -> int:
         lexer, rows = machine.lexer.arrays, machine.rows.arrays
-        status = _walk_targets_kernel(trie.nodes, stack, found, progress, lexer, rows, machine.arrays)
-        if status == OK:
-            return found[:-1]
-        machine.supply(status)
+        return -_walk_targets_kernel(trie.nodes, stack, found, progress, lexer, rows, machine.arrays)
+
+    machine.supplied(walk)
+    return found[:-1]
 
 
 @kernel

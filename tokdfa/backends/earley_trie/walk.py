@@ -6,8 +6,8 @@ an effect leaves (`tokdfa.backends.earley_trie.effects`) is read from the row th
 
 The walk is that of `tokdfa.vocabulary.walker`. Its step looks up right where it is what is known already: the lexer's
 next state, the row after a lexeme, the state in which that row's lexemes begin. Only what is not known, and what has a
-fallback, goes through `tokdfa.backends.earley_trie.machine.step_kernel`, a call of which costs as much as a hundred
-nodes (it takes some forty arrays).
+fallback, goes through `tokdfa.backends.earley_trie.machine.step_kernel`: with all ends of lexemes through it a walk
+takes 1.2 to 1.35 times as long (Llama 3, the grammars of `experiments/inputs`).
 
 `S_ENDS` counts the nodes at which the lexer alone does not decide: a lexeme ends, or a fallback has to be stepped
 along.
@@ -25,15 +25,8 @@ import numpy.typing as npt
 
 from tokdfa.backends.earley_trie.earley_rows import R_WORK
 from tokdfa.backends.earley_trie.earley_scan import NS_PER_ITEM, find_row
-from tokdfa.backends.earley_trie.machine import (
-    DEAD,
-    OK,
-    S_ENDS,
-    S_LONGEST,
-    S_NODES,
-    find_target,
-    step_kernel,
-)
+from tokdfa.backends.earley_trie.lexer_states import DEAD, OK
+from tokdfa.backends.earley_trie.machine import S_ENDS, S_LONGEST, S_NODES, find_target, step_kernel
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
@@ -88,12 +81,12 @@ class Walker:
         arrays = self.arrays if trie is self.trie else self._gather(trie)
         machine, begin, ranges = self.machine, self.machine.view(situation), whole_rest(trie)
         self._progress[:] = 0, -1
-        while True:
+
+        def walk() -> int:
             tables = machine.lexer.arrays, machine.rows.arrays, machine.arrays
-            status = walk_rest(*begin, ranges, len(ranges), trie.size, arrays, self._progress, *tables)
-            if status == OK:
-                return
-            machine.supply(int(status))
+            return -walk_rest(*begin, ranges, len(ranges), trie.size, arrays, self._progress, *tables)
+
+        machine.supplied(walk)
 
     def _gather(self, trie: TokenTrie) -> WalkArrays:
         """What a walk over a trie works on. 3 us."""
