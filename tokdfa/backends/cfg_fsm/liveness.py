@@ -18,14 +18,13 @@ dead one only if its outline is dead, too, or finitely many follow from it.
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.backends.cfg_fsm.stacks import REFUSED
+from tokdfa.backends.coaccessible import CoaccessibleSearch
 from tokdfa.core.budget import hold, spend
-from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,14 +37,26 @@ Beginning = tuple[int, int]
 
 #: What it takes to look at an outcome of a hypothesis, and to keep a hypothesis.
 NS_PER_OUTCOME, BYTES_PER_HYPOTHESIS = 10_000, 500
+#: What a search says past its limit.
+NO_WAY = (
+    "no way to an end of the text was found among {} ways to go on; the grammar has conflicts, or its terminals are in"
+    " each other's way; raise max_search, or use earley_trie"
+)
 
 
 class Liveness:
     """Answers, and remembers, what can be completed. Not thread-safe."""
 
     def __init__(self, lexer: Contextual, stacks: Stacks, limit: int) -> None:
-        self.lexer, self.stacks, self.limit = lexer, stacks, limit
-        self._known: dict[Beginning, bool] = {}
+        self.lexer, self.stacks = lexer, stacks
+        #: Shallow stacks first, for a text is completed by reducing.
+        self._search = CoaccessibleSearch[Beginning](
+            self._successors,
+            lambda begin: stacks.takes(begin[1], stacks.terminal_count),
+            limit,
+            lambda begin: int(stacks.depths[begin[1]]),
+            NO_WAY,
+        )
         self._outcomes = [(label, residue) for label, residue in lexer.outcomes.tolist()]
         self._outline: dict[Beginning, bool] = {}
         actions = stacks.actions
@@ -67,49 +78,15 @@ class Liveness:
 
     def is_live(self, begin: Beginning) -> bool:
         """Whether some text leads from the beginning of a lexeme to an end. Raises LimitExceeded."""
-        if begin in self._known:
-            return self._known[begin]
-        if not self._has_outline(begin):
-            return False
-        if self._is_end(begin):
-            self._known[begin] = True
-            return True
-        came_from = {begin: begin}
-        agenda = [(0, 0, begin)]
-        while agenda:
-            _, _, here = heapq.heappop(agenda)
-            hold(BYTES_PER_HYPOTHESIS)
-            for target in self._successors(here):
-                if target in came_from or self._known.get(target) is False or not self._has_outline(target):
-                    continue
-                came_from[target] = here
-                if self._known.get(target) or self._is_end(target):
-                    while target != begin:
-                        self._known[target] = True
-                        target = came_from[target]
-                    self._known[begin] = True
-                    return True
-                heapq.heappush(agenda, (int(self.stacks.depths[target[1]]), len(came_from), target))
-            if len(came_from) > self.limit:
-                raise LimitExceeded(
-                    f"no way to an end of the text was found among {self.limit} ways to go on; the grammar has "
-                    "conflicts, or its terminals are in each other's way; raise max_search, or use earley_trie",
-                    limit="max_search",
-                    value=self.limit,
-                )
-        self._known.update(dict.fromkeys(came_from, False))
-        return False
-
-    def _is_end(self, begin: Beginning) -> bool:
-        return self.stacks.takes(begin[1], self.stacks.terminal_count)
+        return self._has_outline(begin) and self._search.is_live(begin)
 
     def _successors(self, here: Beginning) -> Iterator[Beginning]:
-        """The beginnings of the next lexeme, after each outcome of this one."""
+        """The beginnings of the next lexeme that have an outline, after each outcome of this one."""
         state, stack = here
         for outcome in self.lexer.reachable(state):
             spend(NS_PER_OUTCOME)
             following = self._following(stack, outcome)
-            if following is not None:
+            if following is not None and self._has_outline(following):
                 yield following
 
     def _following(self, stack: int, outcome: int) -> Beginning | None:

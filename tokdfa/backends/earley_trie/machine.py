@@ -21,7 +21,7 @@ The *skip* lexeme may begin wherever a lexeme may (Lark), or only between two le
 
 Each kernel returns a status; what it lacks (room, a row of a large automaton) is supplied by Python code, and it is
 called again from where it stopped. Nothing is ever half done: rows and situations are made whole or not at all.
-Cost: about 1 us a call of a kernel, which takes some forty arrays; then 0.2 us a byte, and about 1 us a new row.
+Cost: about 1 us a call of a kernel, then 0.2 us a byte, and about 1 us a new row.
 `tokdfa.backends.earley_trie.walk` does without these calls where it can.
 """
 
