@@ -60,6 +60,7 @@ SWITCHES = {
         {"mask": "effects", "memo": False, "shared_effects": False},
         {"mask": "effects", "mask_mb": 1, "patience": 0},
         {"mask": "slices"},
+        {"mask": "slices", "slices": "general", "slice_budget": 400},
     ],
     "pushdown_trie": [
         {"partition": False, "subtrees": False, "memo": False, "shared": False},

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 import re
 from functools import cache
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,41 +113,6 @@ def test_equivalent_sets_apply_the_same_tokens(bounds: str) -> None:
         tokens.append(slices.tokens[list(applied_after(compiled, '"'))].any(axis=0))
     assert (tokens[0] == tokens[1]).all()
     assert tokens[0].any() == (bounds != "{0,9}")
-
-
-@pytest.mark.parametrize("tokenizer", TOKENIZERS)
-@pytest.mark.parametrize("grammar", GRAMMARS)
-def test_masks_are_those_of_the_walk_and_of_effects(grammar: str, tokenizer: str) -> None:
-    """On random walks from within texts of the grammar."""
-    vocab = vocabulary(tokenizer)
-    constraint = Grammar((FOLDER / f"{grammar}.lark").read_text())
-    options: list[dict[str, Any]] = [{"mask": "walk"}, {"mask": "effects"}, {"mask": "slices"}]
-    options.append({"mask": "slices", "slices": "general", "slice_budget": 400})
-    compiled = [compile_earley(vocab, constraint, **chosen) for chosen in options]
-    chosen_by = random.Random(f"{grammar} {tokenizer}")
-    out = masks.allocate_mask(vocab.size)
-    applied = 0
-    texts = sorted(yaml.safe_load((FOLDER / f"{grammar}.yaml").read_text())["accepted"], key=len)
-    for text in chosen_by.choices(texts[-12:], k=8):
-        matchers = [each.start() for each in compiled]
-        for byte in text[: chosen_by.randrange(len(text))].encode():
-            for matcher in matchers:
-                matcher.advance(byte_token(vocab, byte))
-        for _ in range(3):
-            filled = []
-            for matcher in matchers:
-                matcher.fill_mask(out)
-                filled.append(out.tobytes())
-            assert filled[0] == filled[1] == filled[2] == filled[3]
-            allowed = [token for token in masks.mask_to_ids(out).tolist() if token not in vocab.end_token_set]
-            short = [token for token in allowed if len(vocab.token_bytes(token)) < 3]
-            if not allowed:
-                break
-            token = chosen_by.choice(short if short and chosen_by.random() < 0.6 else allowed)
-            for matcher in matchers:
-                matcher.advance(token)
-        applied += matchers[-1].counters["slices_applied"]
-    assert applied > 0
 
 
 def small_vocabulary(tokens: list[str]) -> Vocabulary:

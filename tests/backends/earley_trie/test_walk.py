@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.backends.earley_trie.test_effects import DENSE
-from tests.grammar.lexed_cfgs import PATTERNS, make_cfg, run
-from tests.naive.lexed_earley import LexedEarley
+from tests.grammar.lexed_cfgs import make_cfg, run
 from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_SCANS, Machine
 from tokdfa.backends.earley_trie.walk import Walker
@@ -26,23 +20,6 @@ def walked(walker, situation):
     allowed = masks.allocate_mask(walker.trie.size + 1)
     allowed[:] = walker.words.view(np.int32)[: len(allowed)]
     return [token for token in masks.mask_to_ids(allowed).tolist() if token < walker.trie.size]
-
-
-@settings(max_examples=8)
-@given(st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=4, unique=True), st.integers(0, 1000))
-def test_walks_from_situations_with_fallbacks(patterns, seed):
-    cfg = make_cfg(tuple(patterns), {"s": [(), *(("s", pattern) for pattern in patterns)]})
-    for longest in (True, False):
-        machine, twin = Machine(cfg, longest=longest), LexedEarley(cfg, longest)
-        walker, rng, text = Walker(machine, DENSE.trie), random.Random(seed), b""
-        for _ in range(6):
-            situation = run(machine, machine.start, text)
-            expected = [token for token in range(DENSE.size) if DENSE.token_bytes(token)]
-            expected = [token for token in expected if twin.goes_on(text + DENSE.token_bytes(token))]
-            assert walked(walker, situation) == expected
-            if not expected:
-                break
-            text += DENSE.token_bytes(rng.choice(expected))
 
 
 def test_everything_grows_on_the_way():
