@@ -157,7 +157,7 @@ class Scanner:
         self.places = places
         self._lock = new_lock()
         #: Whether some items are compared when they close.
-        self.holds = any(place.unique is not None and place.unique.containers for place in places)
+        self.holds = any(items.containers for place in places for items in place.unique)
 
     def step(self, state: State, byte: int) -> State | None:
         """The state after a byte; None if it repeats an item, or leads nowhere but to a repetition."""
@@ -180,9 +180,8 @@ class Scanner:
         """Whether the last member of a closed object has ended, and the object is an item that was."""
         if len(state) < 3 or state[-1][0] != OBJECT or state[-1][2] is not None or state[-2][0] != HELD:
             return False
-        _, number, _, _, seen = state[-3]
-        items = self.places[number].unique
-        assert items is not None
+        _, number, count, _, seen = state[-3]
+        items = self.places[number].items(count - 1)
         return bool(items.last) and state[-2][1].read("}", items.last) in seen
 
     def _step(self, state: State, byte: int) -> State | None:
@@ -250,26 +249,25 @@ class Scanner:
         if byte == 0x5D:
             return here
         if byte == 0x2C:
-            if place.unique is not None and (count >= MAX_REMEMBERED or not self._has_another(place.unique, seen)):
+            if place.unique and (count >= MAX_REMEMBERED or not self._has_another(place.items(count), seen)):
                 return None
             return (*here, (ARRAY, number, count, True, seen))
         if not is_next:
             return ()  # no strategy allows it
         array = (ARRAY, number, count + 1, False, seen)
-        if place.unique is None:
-            return self._begin_value(
-                (*here, array), place.first[count] if count < len(place.first) else place.rest, byte
-            )
+        value = place.first[count] if count < len(place.first) else place.rest
+        if not place.unique:
+            return self._begin_value((*here, array), value, byte)
+        items = place.items(count)
         if byte in b"{[":
-            return self._begin_value((*here, array, (HELD, None)), place.rest, byte) if place.unique.containers else ()
-        item = self._advance_item((ITEM, _kind_of(byte), None, b""), place.unique, seen, byte)
+            return self._begin_value((*here, array, (HELD, None)), value, byte) if items.containers else ()
+        item = self._advance_item((ITEM, _kind_of(byte), None, b""), items, seen, byte)
         return None if item is None else (*here, array, item)
 
     def _in_item(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
         _, kind, states, text = top
         _, number, count, _, seen = here[-1]
-        items = self.places[number].unique
-        assert items is not None
+        items = self.places[number].items(count - 1)
         if kind != '"' and byte in b",] \t\n\r":
             if not states[2]:
                 return ()
@@ -356,7 +354,7 @@ class Scanner:
         top = state[-1]
         if top[0] == ITEM:
             return bool(top[1] != '"' or top[2][1] >= 0)  # a comma may follow all but strings
-        return top[0] == ARRAY and self.places[top[1]].unique is not None
+        return top[0] == ARRAY and bool(self.places[top[1]].unique)
 
 
 def _bytes_of(kind: str) -> bytes:

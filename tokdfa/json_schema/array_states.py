@@ -68,6 +68,7 @@ class ArrayStates:
         self._ends = Ends(self.can_close, lambda state: (move.following for move in self._all_moves(state)), MAX_STATES)
         #: Whether items must differ, and are remembered by whoever matches the text.
         self.is_remembered = False
+        self._are_enough = True
         if clause.unique and not self._at_most_one():
             try:
                 self.values = self._item_values()
@@ -77,17 +78,24 @@ class ArrayStates:
                 self._remember()
 
     def _remember(self) -> None:
-        """Leave what items have been to the matcher: values of which there are enough. Raises SchemaUnsupported."""
-        clause, shape = self.clause, self.oracle.shape_of(self.clause.rest)
-        if clause.prefix or clause.counts:
-            self._refuse("items that must differ are not compared beside prefixItems or contains")
+        """Leave what items have been to the matcher. Raises SchemaUnsupported.
+
+        Each of the items that there must be has a value left whatever those before it are: it has more values than
+        there are items before it.
+        """
+        clause = self.clause
+        if clause.counts:
+            self._refuse("items that must differ are not compared beside contains")
         if clause.least > MAX_REMEMBERED:
             self._refuse(f"at most {MAX_REMEMBERED} items that must differ are remembered")
-        enough = max(clause.least, 1)
-        has_parts = bool(shape.arrays or shape.objects)  # of these `unique_items` lets in what there is no end of
-        self.value_count = enough if has_parts else count_values(self.oracle, shape, enough)
-        if self.value_count is None:
-            self._refuse("it is not known how many values items that must differ can have")
+        for place in range(len(clause.prefix) + 1):
+            enough = max(min(place + 1, clause.least) if place < len(clause.prefix) else clause.least, 1)
+            shape = self.oracle.shape_of(clause.at(place))
+            has_parts = bool(shape.arrays or shape.objects)  # of these `unique_items` lets in what there is no end of
+            count = enough if has_parts else count_values(self.oracle, shape, enough)
+            if count is None or (place < clause.least and clause.prefix and 0 < count < enough):
+                self._refuse("it is not known how many values items that must differ can have")
+            self._are_enough &= place >= clause.least or count >= enough
         self.is_remembered = True
 
     def _at_most_one(self) -> bool:
@@ -183,10 +191,8 @@ class ArrayStates:
 
     def is_inhabited(self) -> bool:
         """Whether the array can come to an end at all."""
-        if self.is_remembered and self.clause.most is None:
-            return (self.value_count or 0) >= self.clause.least
         if self.is_remembered:
-            return min(self.value_count or 0, self.clause.most or 0) >= self.clause.least
+            return self._are_enough and (self.clause.most is None or self.clause.most >= self.clause.least)
         return self.alive(self.start)
 
     def alive(self, state: Items) -> bool:

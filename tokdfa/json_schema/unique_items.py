@@ -57,14 +57,18 @@ class Items(NamedTuple):
 @dataclass
 class Place:
     """A place. `members`: name -> place; `others`: of other names; `first`, `rest`: of items; `unique`: its items, if
-    they must differ. Place 0 is where nothing can be.
+    they must differ, the first ones each by itself. Place 0 is where nothing can be.
     """
 
     members: dict[str, int] = field(default_factory=dict)
     others: int = 0
     first: list[int] = field(default_factory=list)
     rest: int = 0
-    unique: Items | None = None
+    unique: tuple[Items, ...] = ()
+
+    def items(self, index: int) -> Items:
+        """The item number `index`, from 0 on, of those that must differ."""
+        return self.unique[min(index, len(self.unique) - 1)]
 
 
 def find_places(shape_builder: ShapeBuilder, root: State, constraint: JsonSchema) -> list[Place] | None:
@@ -133,12 +137,16 @@ class _Finder:
                     "whether the items of an array must differ, or what they are, depends on what else is in the text"
                 )
                 raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
-            shape = self._builder.shape(tracked[0].rest)
-            last = self._last_names(shape)
-            if not last and not self._goes_on(shape):
-                reason = "items that must differ may be arrays and objects only if these can always have another part"
-                raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
-            place.unique, place.rest = self._items(shape, last), self._number(frozenset([tracked[0].rest]))
+            values = [*tracked[0].prefix, tracked[0].rest]
+            for shape in map(self._builder.shape, values):
+                last = self._last_names(shape)
+                if not last and not self._goes_on(shape):
+                    reason = (
+                        "items that must differ may be arrays and objects only if these can always have another part"
+                    )
+                    raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
+                place.unique += (self._items(shape, last),)
+            *place.first, place.rest = [self._number(frozenset([value])) for value in values]
             return
         length = max((len(array.prefix) for array in arrays), default=0)
         items: list[set[State]] = [set() for _ in range(length + 1)]
