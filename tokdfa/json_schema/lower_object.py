@@ -195,7 +195,7 @@ class _StateLowering:
         self.writer, self.builder = objects.writer, objects.builder
         self.states = ObjectStates(self.writer.oracle, clause, plan, objects.any_order)
         self.table = objects.table(plan)
-        self._frames: dict[Members, int] = {}
+        self._places: dict[Members, int] = {}
         self._close = self.builder.read(objects.closes, RETURN_PLACE)
         self._comma, self._colon = objects.comma, objects.colon
 
@@ -211,8 +211,9 @@ class _StateLowering:
         writer, builder, plan = self.writer, self.builder, self.plan
         declared: dict[int, list[int]] = {}
         kinds: list[list[int]] = [[] for _ in plan.kinds]
-        for member, value, following in self.states.moves(state):
-            spend(NAME_WORK, NAME_BYTES)
+        moves = self.states.moves(state)
+        spend(NAME_WORK * len(moves), NAME_BYTES * len(moves))
+        for member, value, following in moves:
             place = builder.read(self._colon, writer.value(value, self._after(following)))
             if member >= 0:
                 declared.setdefault(member, []).append(place)
@@ -227,11 +228,10 @@ class _StateLowering:
 
     def _after(self, state: Members) -> int:
         """The place after a member's value: its code is written when it is first reached."""
-        frame = self._frames.get(state)
-        if frame is None:
-            frame = self._frames[state] = self.builder.frame(f"members {tuple(state)}")
-            self.builder.enter(frame, self.writer.lazy(partial(self._next, state)))
-        return self.builder.call(frame, RETURN_PLACE)
+        place = self._places.get(state)
+        if place is None:
+            place = self._places[state] = self.writer.lazy(partial(self._next, state))
+        return place
 
     def _next(self, state: Members) -> int:
         """The place of a comma and the next member, or of the end."""

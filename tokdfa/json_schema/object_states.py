@@ -69,6 +69,8 @@ class ObjectStates:
         self.cap = plan.least if plan.most is None else plan.most
         self.choices = Choices(oracle, clause, plan, any_order) if clause.choices else None
         self.start = Members(0, 0, 0, self.choices.start if self.choices else ())
+        #: Whether names come in any order, and nothing but them decides what may follow, and that is never a dead end.
+        self.is_free = any_order and plan.most is None and not clause.demands and self.choices is None
         self._ends = Ends(self.can_close, self._following, MAX_STATES)
         #: How many names are declared.
         self.declared = len(plan.names) - plan.remembered
@@ -168,7 +170,20 @@ class ObjectStates:
 
     def moves(self, state: Members) -> list[Move]:
         """The moves from which the object can come to an end. Raises SchemaUnsupported."""
+        if self.is_free and self.alive(self.start):
+            return self._free_moves(state)
         return [move for move in self._all_moves(state) if self.alive(move.following)]
+
+    def _free_moves(self, state: Members) -> list[Move]:
+        """`moves` where they are plain to see."""
+        plan, position, count = self.plan, state.position, min(state.members + 1, self.cap)
+        spend(MOVE_WORK * (len(plan.names) + len(plan.kinds)))
+        found = [
+            Move(k, value, Members(position | 1 << k, count, 0))
+            for k, value in enumerate(plan.states)
+            if not position >> k & 1
+        ]
+        return found + [Move(~k, kind.value, Members(position, count, 0)) for k, kind in enumerate(plan.kinds)]
 
     def _following(self, state: Members) -> Iterator[Members]:
         """What moves lead to, for the question whether that comes to an end."""
@@ -202,7 +217,7 @@ class ObjectStates:
 
     def alive(self, state: Members) -> bool:
         """Whether a state that moves from the start lead to can come to an end. Raises SchemaUnsupported."""
-        if self.any_order and self.plan.most is None and not self.demands and self.choices is None:
+        if self.is_free:
             state = self.start  # what completes the object from there, less the names that were, completes this one
         try:
             return self._ends.alive(self._alike(state))
