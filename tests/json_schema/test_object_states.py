@@ -48,4 +48,4 @@ def test_moves_that_are_plain_to_see_are_those_that_come_to_an_end() -> None:
             moves = states.moves(state)
             assert moves == [move for move in states._all_moves(state) if states.alive(move.following)]
             agenda += [move.following for move in moves if move.following not in agenda]
-        assert len(agenda) > 2
+        assert len(agenda) >= 2
