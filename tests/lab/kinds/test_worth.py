@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jsonschema
 import pandas as pd
 import pytest
 import yaml
 
 import tokdfa
 from tests.lab.kinds.telling import MODEL, Told, check_lost
+from tests.packages import needs_smollm2
 from tests.proper.small_tokenizers import trained_byte_level
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import JsonSchema
 from tokdfa.decoding.cars import draw_by_cars
 from tokdfa.decoding.loop import generate
 from tokdfa.decoding.sampling import Sampler
@@ -90,6 +94,69 @@ def test_answers_and_passes_are_those_of_the_loops(rows, settings):
             assert mine["cars"]["passes"] == kept.misses
 
 
+PROMPTS = [
+    {"label": "choose one", "prompt": "Which?\n", "json_schema": {"enum": ["sentence", "letter", 2]}},
+    {"label": "number whole", "prompt": "How many?\n", "json_schema": {"type": "integer", "minimum": 0, "maximum": 99}},
+    {"label": "word", "prompt": "A word:\n", "choice": ["sentence", "letter"], "max_tokens": 1},
+]
+ENGINES = [
+    {"method": "masks", "json_schema": {"profile": "generation"}, "temperature": 0.8, "label": "clean"},
+    {"method": "masks", "json_schema": {"profile": "generation"}, "temperature": 0.8, "backend": "earley_trie"},
+    {"method": "masks", "backend": "token_index", "options": {"max_states": 1}, "label": "small"},
+    {"method": "masks", "greedy": True, "label": "greedy"},
+]
+
+
+def test_prompts_of_the_experiment_are_a_task_whose_ways_have_engines_of_their_own(settings):
+    asked = {"tasks": [], "prompted": PROMPTS[1:], "constraints": PROMPTS[:1], "prompts": {"choose one": "Which?\n"}}
+    asked |= {"ways": ENGINES, "items": 100, "samples": 2, "max_tokens": 12}
+    (part,) = KIND.split(settings | asked, 5)
+    assert part[0] == "m, prompted"
+    rows = [row for row in KIND.measure(part[1], seed=5) if row["part"] == "answer"]
+    assert {(row["way"], row["status"]) for row in rows if row["status"] != "ok"} == {("small", "memory")}
+    mine = {(row["item"], row["way"]): row for row in rows if row["status"] == "ok"}
+    assert len(mine) == 3 * 2 * 3
+    entry = settings["models"][0]
+    tokenizer = load_tokenizer(entry["tokenizer"])
+    model = load_model(entry["name"], tokenizer)
+    compiled = tokdfa.compile(JsonSchema(PROMPTS[0]["json_schema"], profile="generation"), tokenizer)
+    sampler = Sampler(0.8, seed=derive_seed(5, "prompted", "choose one, 1"))
+    found = generate(model, compiled, tokenizer.encode("Which?\n"), sampler, 12)
+    row = mine["choose one, 1", "clean"]
+    assert row["text"] == found.text.decode()
+    assert (row["passes"], row["forced"], row["steps"]) == (found.model_calls, found.forced, len(found.tokens) + 1)
+    for item, way in mine:
+        assert mine[item, way]["tokens"] <= (1 if item.startswith("word") else 12)
+        assert mine[item, "clean"]["text"] == mine[item, "masks"]["text"]  # engines of one language
+        if mine[item, way]["finished"]:
+            assert mine[item, way]["valid"]
+    told = Told(KIND, [row for row in rows if row["way"] != "small"])
+    assert told.tables["worth_valid"]["task"].tolist() == ["number", "word", "choose"]
+
+
+@needs_smollm2
+def test_every_shipped_constraint_goes_on_from_its_prompt():
+    settings = load_config(EXPERIMENTS / "saved_calls_lm.yaml").settings
+    ways = [{"method": "masks", "backend": "cartesian_merge"}]
+    prompted = [entry | {"max_tokens": 2} for entry in settings["prompted"]]
+    changes = {"models": [{"name": "table?seed=0", "tokenizer": "smollm2"}], "ways": ways, "prompted": prompted}
+    rows = KIND.measure(settings | changes | {"samples": 1, "max_tokens": 2}, 0)
+    assert [row["message"] for row in rows if row["status"] != "ok"] == []
+    assert len({row["item"] for row in rows if row["part"] == "answer"}) == 32
+
+
+def test_the_shipped_schemas_can_be_written_by_both_profiles():
+    tasks = yaml.safe_load((EXPERIMENTS / "inputs" / "generation_schemas.yaml").read_text())
+    assert len(tasks) == 50
+    assert load_config(EXPERIMENTS / "generation_profile.yaml").settings["prompted"] == tasks
+    backend = create_backend("pushdown_trie", load_tokenizer("bytes").vocabulary)
+    for task in tasks:
+        jsonschema.Draft202012Validator.check_schema(task["json_schema"])
+        for profile in ("all", "generation"):
+            assert not backend.compile(JsonSchema(task["json_schema"], profile=profile)).dropped
+        assert task["prompt"].endswith("\n")
+
+
 def test_what_is_not_asked_is_a_row_and_a_shorter_run_has_the_same_answers(rows, settings):
     late = [row for row in KIND.measure(settings | {"seconds": 1e-9}, seed=5) if row["part"] == "answer"]
     assert {row["status"] for row in late} == {"not_asked"}
@@ -106,6 +173,13 @@ def test_what_is_not_asked_is_a_row_and_a_shorter_run_has_the_same_answers(rows,
         ({"ways": [WAYS[0], WAYS[0]]}, OptionError, "none"),
         ({"ways": [{"method": "beam"}]}, OptionError, "method"),
         ({"items": 0}, OptionError, "items"),
+        ({"tasks": []}, OptionError, "needs tasks, or prompted"),
+        ({"prompts": {"x": "y"}}, UnknownNameError, "x"),
+        ({"prompted": [PROMPTS[0]] * 2}, OptionError, "same label"),
+        ({"prompted": [{"label": "a", "prompt": "b"}]}, OptionError, "a constraint is exactly one of"),
+        ({"prompted": [{"label": "a", "prompt": "b", "grammar": 'start: "a"'}]}, OptionError, "cannot be judged"),
+        ({"ways": [{"method": "masks", "backend": "pushdown"}]}, UnknownNameError, "pushdown"),
+        ({"ways": [{"method": "masks", "json_schema": {"profil": "all"}}]}, OptionError, "profil"),
     ],
 )
 def test_wrong_settings_are_named_before_the_run(settings, change, error, words):

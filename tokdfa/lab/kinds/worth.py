@@ -26,19 +26,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Bars, Column, Computed, Pivot, Points, Quotient, Say, Stat, Summary
+from tokdfa.lab.declare import Bars, Column, Computed, Listing, Pivot, Points, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.limits import Failure, attempt, failure_of
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
 from tokdfa.lab.measure.model_price import calibrate
-from tokdfa.lab.measure.settings import Strict
+from tokdfa.lab.measure.prompted_task import PROMPTED, Prompted, limits_of, prompted_task, sort_of, with_prompts
+from tokdfa.lab.measure.settings import Strict, typed_settings
 from tokdfa.lab.measure.together import run_together
 from tokdfa.lab.measure.ways import Way, answer, distinct_names
-from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.lab.measure.workloads import canonical_json, derive_seed
 from tokdfa.models.cache import CachedModel
 from tokdfa.tasks.registry import load_task
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tokdfa.backends.base import CompiledConstraint
+    from tokdfa.backends.base import Backend, CompiledConstraint
     from tokdfa.constraint import Constraint
     from tokdfa.lab.declare import Results
     from tokdfa.lab.measure.model_bench import Turn
@@ -90,28 +91,57 @@ Tasks = Annotated[list[str | TaskEntry], Field(min_length=1), AfterValidator(_ch
 class Settings(ModelSettings):
     """The settings of the experiment: the first `items` of each task, answered in every one of the `ways`.
 
-    `backend`: makes the masks. An answer is cut at the task's own limit on tokens.
+    `backend`: makes the masks, unless a way names another. An answer is cut at the task's own limit on tokens. Prompts
+    of the experiment's own are one more task (`tokdfa.lab.measure.prompted_task`): `prompted`, and those of the
+    `constraints` that have one in `prompts` (label -> prompt); `samples` answers each of at most `max_tokens` tokens,
+    unless an entry says otherwise.
     """
 
-    tasks: Tasks
+    tasks: Annotated[list[str | TaskEntry], AfterValidator(_checked_tasks)] = Field(default_factory=list)
+    prompted: list[Prompted] = Field(default_factory=list)
+    constraints: list[dict[str, Any]] = Field(default_factory=list)
+    prompts: dict[str, str] = Field(default_factory=dict)
+    samples: Count = 1
+    max_tokens: Count = 96
     ways: Annotated[list[Way], Field(min_length=1), AfterValidator(distinct_names)]
     items: Count = 100
     backend: str = "pushdown_trie"
 
+    @model_validator(mode="after")
+    def _has_prompts(self) -> Settings:
+        if not self.entries() and not self.tasks:
+            raise OptionError("worth needs tasks, or prompted constraints")
+        return self
+
+    def entries(self) -> list[Prompted]:
+        """The experiment's own prompts. Raises OptionError or UnknownNameError."""
+        return with_prompts(self.prompted, self.constraints, self.prompts)
+
+    def every_task(self) -> Iterator[Task]:
+        """All tasks, that of the experiment's own prompts last."""
+        yield from (entry_of(task).load() for task in self.tasks)
+        if entries := self.entries():
+            yield prompted_task(entries, self.samples, self.max_tokens)
+
 
 def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
     """An item of the run for each model and task, so that a run that is interrupted goes on behind the last of them."""
+    own = {key: settings[key] for key in ("prompted", "constraints", "prompts") if settings.get(key)}
+    others = {key: value for key, value in settings.items() if key not in own}
+    tasks: list[tuple[Any, dict[str, Any]]] = [(task, {"tasks": [task]}) for task in settings.get("tasks") or []]
+    if typed_settings(Settings, settings).entries():
+        tasks.append((PROMPTED, {"tasks": [], **own}))
     parts = []
     for model in settings["models"]:
-        for task in settings["tasks"]:
+        for task, asked in tasks:
             named = [one if isinstance(one, str) else one.get("label") or one["name"] for one in (model, task)]
-            parts.append((", ".join(named), {**settings, "models": [model], "tasks": [task]}))
+            parts.append((", ".join(named), {**others, "models": [model], **asked}))
     return parts
 
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     """A few items of a task at a time, in all ways, after the model's price on this task is known."""
-    for task in (entry_of(task).load() for task in settings.tasks):
+    for task in settings.every_task():
         prompt = (*loaded.model.start_tokens, *loaded.tokenizer.encode(task.items[0].prompt))
         price = calibrate(loaded.model, prompt, seed)
         loaded.row.update(call_seconds=price.call, row_seconds=price.row)
@@ -128,11 +158,16 @@ class _Desk:
     def __init__(self, loaded: Loaded, settings: Settings, task: Task, price: Price, seed: int) -> None:
         self._loaded, self._settings, self._task, self._price, self._seed = loaded, settings, task, price, seed
         vocabulary = loaded.model.vocabulary
-        self._backends = {
-            proper: attempt(create_backend, settings.backend, vocabulary, **({"proper": True} if proper else {}))
-            for proper in sorted({way.proper for way in settings.ways})
-        }
-        self._compiled: dict[bool, tuple[Constraint, CompiledConstraint | Failure]] = {}
+        self._made_of: dict[str, str] = {}
+        #: By what makes them: a backend's name and options, as JSON.
+        self._backends: dict[str, Backend | Failure] = {}
+        for way in settings.ways:
+            name, options = way.backend or settings.backend, way.options | ({"proper": True} if way.proper else {})
+            if (made_of := canonical_json([name, options])) not in self._backends:
+                self._backends[made_of] = attempt(create_backend, name, vocabulary, **options)
+            self._made_of[way.name] = made_of
+        self._compiled: dict[tuple[str, str], tuple[Constraint, CompiledConstraint | Failure]] = {}
+        self._limits = limits_of(settings.entries(), settings.max_tokens)
 
     def answers(self, items: Sequence[Item]) -> Iterator[dict[str, Any]]:
         """A row for each item and way: their loops run together."""
@@ -140,7 +175,7 @@ class _Desk:
         for item in items:
             for way in self._settings.ways:
                 place = {"task": self._task.name, "item": item.label, "way": way.name, "method": way.method}
-                compiled = self._compile(way.proper, item.constraint)
+                compiled = self._compile(way, item.constraint)
                 if isinstance(compiled, Failure):
                     refused.append({**place, **compiled.columns})
                 else:
@@ -151,18 +186,20 @@ class _Desk:
         for place, found in zip(places, run_together(kept, works), strict=True):
             yield place | (failure_of(found).columns if isinstance(found, BaseException) else found)
 
-    def _compile(self, proper: bool, constraint: Constraint) -> CompiledConstraint | Failure:
+    def _compile(self, way: Way, constraint: Constraint) -> CompiledConstraint | Failure:
         """The constraint by the backend of a way; the last one is kept, as the items of a task often share theirs."""
-        if proper not in self._compiled or self._compiled[proper][0] != constraint:
-            backend = self._backends[proper]
-            made = backend if isinstance(backend, Failure) else attempt(backend.compile, constraint)
-            self._compiled[proper] = (constraint, made)
-        return self._compiled[proper][1]
+        key = (self._made_of[way.name], canonical_json(way.json_schema))
+        if key not in self._compiled or self._compiled[key][0] != constraint:
+            backend = self._backends[key[0]]
+            made = backend if isinstance(backend, Failure) else attempt(backend.compile, way.constraint(constraint))
+            self._compiled[key] = (constraint, made)
+        return self._compiled[key][1]
 
     def _answer(self, way: Way, compiled: CompiledConstraint, item: Item, model: LanguageModel) -> dict[str, Any]:
         """The columns of one answer."""
         task, seed = self._task, derive_seed(self._seed, self._task.name, item.label)
-        row = answer(way, model, compiled, item.prompt, self._loaded.tokenizer, task.max_tokens, seed, self._price)
+        most = self._limits.get(item.constraint, task.max_tokens)
+        row = answer(way, model, compiled, item.prompt, self._loaded.tokenizer, most, seed, self._price)
         valid = row["finished"] and task.is_valid(item, row["text"])
         outcome = "valid" if valid else "silent" if row["finished"] else "named"
         return row | {"valid": valid, "score": task.score(item, row["text"]) if valid else 0.0, "outcome": outcome}
@@ -175,7 +212,8 @@ def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     rows = found[""]
     ways = rows.groupby("model")["way"].transform("nunique")
     rows = rows[rows.groupby(["model", "task", "item"])["way"].transform("nunique") == ways]
-    rows = rows.assign(case=rows["task"] + " " + rows["item"], silent=rows["outcome"] == "silent")
+    sorts = [sort_of(task, item) for task, item in zip(rows["task"], rows["item"], strict=True)]
+    rows = rows.assign(case=rows["task"] + " " + rows["item"], silent=rows["outcome"] == "silent", sort=sorts)
     told = []
     for (model, way), group in rows.groupby(["model", "way"], sort=False):
         means = {
@@ -185,7 +223,7 @@ def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     points = pd.DataFrame(told)
     if len(points):
         points["front"] = [_is_on_front(one, points) for _, one in points.iterrows()]
-    return {"": rows, "told": points}
+    return {"": rows, "told": points, "invalid": rows[~rows["valid"].astype(bool)]}
 
 
 def _is_on_front(one: pd.Series[Any], points: pd.DataFrame) -> str:
@@ -212,19 +250,23 @@ _OVER = ("case",)
 _SCORE = Stat("score", "mean", "score", resample=_OVER)
 _VALID = Stat("valid", "share", "valid", resample=_OVER)
 _PASSES = Stat("passes", "mean", "passes an answer", resample=_OVER)
+_FORCED = Quotient("forced:sum", "steps:sum", "forced steps", "share", "higher")
+_MASKS = Quotient("mask_seconds:sum", "seconds:sum", "masks", "share", "lower")
 
 KIND = model_kind(
     Settings,
     turns,
     "answer",
     columns=(
-        *(text("task"), text("item"), text("way"), text("method"), text("outcome"), text("front", "on the front")),
+        *(text(name) for name in ("task", "item", "way", "method", "outcome", "text")),
+        *(text("sort", "task"), text("front", "on the front")),
         Column("score", "score", "", "higher", "0 to 1; an answer that is not valid scores 0"),
         Column("valid", "valid", "share", "higher", "ended, and has the form"),
         Column("silent", "silent", "share", "lower", "ended as an answer does, and has not the form"),
         Column("finished", "ended", "share", "higher"),
         Column("passes", "passes", "", "lower", "different prefixes that the model was asked about"),
         Column("tokens", "tokens", "", "neither", "of the answer"),
+        Column("forced", "forced", "", "higher", "steps with one allowed token, of local masking"),
         Column("answers", "answers", "", "neither"),
         seconds("seconds", "seconds", "of an answer"),
         seconds("mask_seconds", "masks", "all questions to matchers"),
@@ -243,13 +285,22 @@ KIND = model_kind(
             by=("model", "way"),
             values=(
                 *(Stat("score", "count", "answers"), _SCORE, _VALID, Stat("silent", "share", "silent"), _PASSES),
-                *(Stat("tokens", "mean", "tokens"), Stat("seconds", "mean", "seconds an answer")),
-                Quotient("mask_seconds:sum", "seconds:sum", "masks", "share", "lower"),
+                *(Stat("finished", "share", "ended"), Stat("tokens", "mean", "tokens")),
+                Stat("seconds", "mean", "seconds an answer"),
+                _FORCED,
+                _MASKS,
             ),
             brief=("model", "way", "score", "valid", "passes an answer"),
         ),
-        Pivot("worth_tasks", "Score by task", rows=("model", "task"), value=_SCORE, across="way", ratio=False),
-        Pivot("worth_valid", "Valid answers by task", rows=("model", "task"), value=_VALID, across="way", ratio=False),
+        Pivot("worth_tasks", "Score by task", rows=("model", "sort"), value=_SCORE, across="way", ratio=False),
+        Pivot("worth_valid", "Valid answers by task", rows=("model", "sort"), value=_VALID, across="way", ratio=False),
+        Listing(
+            "worth_invalid",
+            "Answers that are not valid",
+            shown=("way", "sort", "item", "outcome", "text"),
+            frame="invalid",
+            most=40,
+        ),
     ),
     charts=(
         Points(
@@ -272,7 +323,7 @@ KIND = model_kind(
             hover=("valid", "passes"),
             frame="told",
         ),
-        Bars("worth_bars", "Score by task", x=_SCORE, rows="task", panels="model", log=False),
+        Bars("worth_bars", "Score by task", x=_SCORE, rows="sort", panels="model", log=False),
     ),
     sentences=(
         Computed(_front),
@@ -280,6 +331,11 @@ KIND = model_kind(
             "{model}, {way}: score {score}, {valid} of the answers valid, {passes} forward passes an answer.",
             per=("model", "way"),
             blanks={"score": _SCORE, "valid": _VALID, "passes": _PASSES},
+        ),
+        Say(
+            "{model}, {way}: {forced} of the steps have one allowed token; masks take {masks} of the time.",
+            per=("model", "way"),
+            blanks={"forced": _FORCED, "masks": _MASKS},
         ),
     ),
 )

@@ -9,11 +9,12 @@ defined. Of weighted sequences one is taken by its weight; of ASAp's the last on
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from tokdfa.constraint import Constraint, JsonSchema
 from tokdfa.decoding.adaptive_rejection import draw_by_adaptive_rejection
 from tokdfa.decoding.adaptrack import draw_by_adaptrack
 from tokdfa.decoding.asap import draw_by_asap
@@ -25,6 +26,7 @@ from tokdfa.decoding.sampling import Sampler, draw_index, log_total, random_gene
 from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.counting_model import CountingModel
+from tokdfa.lab.measure.engines import Engine, check_engines
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.timed_matcher import TimedConstraint
 
@@ -40,12 +42,15 @@ ANSWER, REASON = "Output:\n", "Reasoning:"
 
 
 class Answer(NamedTuple):
-    """`tokens`, without an end token, `text`: their bytes, `finished`: ended by itself; `mask_seconds`, if known."""
+    """`tokens`, without an end token, `text`: their bytes, `finished`: ended by itself; `mask_seconds`, `forced`: steps
+    with one allowed token; if known.
+    """
 
     tokens: tuple[int, ...]
     text: bytes
     finished: bool
     mask_seconds: float | None = None
+    forced: int | None = None
 
 
 class Way(Strict):
@@ -53,7 +58,9 @@ class Way(Strict):
 
     `size`: particles (smc, awrs), samples (asap), steps (mcmc), tokens of reasoning (reason), at most so many drafts
     (rejection, cars) or prefixes looked at (adaptrack); `proper`: masks of proper sequences only; `skip_forced`: the
-    model is not asked where one token may come, of masks and reason; `always_ends`: theirs, too.
+    model is not asked where one token may come, of masks and reason; `always_ends`, `greedy`, `temperature`: theirs,
+    too. `backend` with its `options`: makes the masks, by default the experiment's; `json_schema`: options of schemas,
+    such as ``profile: generation``, in place of their own.
     """
 
     method: Literal["none", "masks", "reason", "rejection", "smc", "awrs", "asap", "cars", "adaptrack", "mcmc"]
@@ -62,6 +69,26 @@ class Way(Strict):
     proper: bool = False
     skip_forced: bool = True
     always_ends: bool = False
+    greedy: bool = False
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    backend: str = ""
+    options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+    json_schema: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Way:
+        check_engines([Engine(backend=self.backend, options=self.options)] if self.backend else [])
+        self.constraint(JsonSchema(True))
+        return self
+
+    def constraint(self, given: Constraint) -> Constraint:
+        """A constraint as this way gets it. Raises OptionError."""
+        if not self.json_schema or not isinstance(given, JsonSchema):
+            return given
+        try:
+            return JsonSchema(given.text, label=given.label, **self.json_schema)
+        except TypeError as error:
+            raise OptionError(f"settings.ways: {self.name}: json_schema: {error}") from None
 
     @property
     def name(self) -> str:
@@ -90,11 +117,13 @@ def answer(
     seed: int,
     price: Price,
 ) -> dict[str, Any]:
-    """One answer and its cost, in the columns of `decode`, with ``text`` and ``finished``."""
+    """One answer and its cost: the columns of `decode`, and ``text``, ``finished``, ``tokens``, ``steps`` (tokens and
+    the end), ``forced``.
+    """
     found, costs = decode(way, model, compiled, prompt, tokenizer, max_tokens, seed, price)
     one = found if isinstance(found, Answer) else _taken(found, way, seed)
     told = {"text": one.text.decode(errors="backslashreplace"), "finished": one.finished, "tokens": len(one.tokens)}
-    return {**told, **costs}
+    return {**told, "steps": len(one.tokens) + one.finished, "forced": one.forced, **costs}
 
 
 def decode(
@@ -148,8 +177,9 @@ def _local(
         line = _line(model, tokenizer.encode(asked), way.size, seed).text.decode(errors="replace")
         prompt = f"{asked} {line}\n{ANSWER}"
     context = tokenizer.encode(prompt)
-    found = generate(model, compiled, context, Sampler(seed=seed), max_tokens, way.skip_forced, way.always_ends)
-    return Answer(found.tokens, found.text, found.finished, found.mask_seconds)
+    sampler = Sampler(way.temperature, greedy=way.greedy, seed=seed)
+    found = generate(model, compiled, context, sampler, max_tokens, way.skip_forced, way.always_ends)
+    return Answer(found.tokens, found.text, found.finished, found.mask_seconds, found.forced)
 
 
 def _line(model: LanguageModel, context: list[int], max_tokens: int, seed: int) -> Answer:
