@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.backends.proper_oracle import allowed, check_texts
+from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.backends.matcher_situations import MatcherSituations
-from tokdfa.backends.proper import ProperFilter, all_texts
+from tokdfa.backends.proper import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CartesianMergeMatcher
 from tokdfa.backends.token_index import TokenIndex, _IndexMatcher
 from tokdfa.backends.tokens_dfa.strategy import TokensDfa
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import OptionError, UnsupportedConstraint
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -61,7 +62,7 @@ def test_lookahead_as_long_as_the_texts_is_exact(name: str) -> None:
     tokenizer = load_tokenizer(name)
     vocabulary = tokenizer.vocabulary
     text = TokenIndex(vocabulary).compile(Choice(TEXTS))
-    proper = CartesianMerge(vocabulary).compile(all_texts(tokenizer))
+    proper = proper_texts(vocabulary)
 
     class Filtered:
         def start(self, context: tuple[int, ...] = ()) -> ProperFilter:
@@ -78,7 +79,7 @@ def test_too_short_a_lookahead_sees_no_dead_end_within_it() -> None:
     vocabulary = tokenizer.vocabulary
     text, proper = (
         TokenIndex(vocabulary).compile(Choice(TEXTS)).start(),
-        CartesianMerge(vocabulary).compile(all_texts(tokenizer)).start(),
+        proper_texts(vocabulary).start(),
     )
     assert isinstance(text, _IndexMatcher)
     assert isinstance(proper, CartesianMergeMatcher)
@@ -87,6 +88,8 @@ def test_too_short_a_lookahead_sees_no_dead_end_within_it() -> None:
     assert counts[0] > counts[-1] > 0
 
 
-def test_without_pre_tokenizer_no_lookahead_is_enough() -> None:
-    with pytest.raises(UnsupportedConstraint, match="no pre-tokenizer"):
-        all_texts(load_tokenizer("mistral-v1"))
+def test_without_pre_tokenizer_what_may_not_go_on_is_refused() -> None:
+    """U+2581 stands for a space in Mistral v1."""
+    backend = EarleyTrie(load_tokenizer("mistral-v1").vocabulary, proper=True)
+    with pytest.raises(UnsupportedConstraint, match="has no pre-tokenizer"):
+        backend.compile(Grammar('start: "a" | "\u2581"'))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from functools import cache
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.backends.proper_oracle import piece_texts
-from tests.proper.small_tokenizers import ranked_pieces, trained_byte_level
+from tests.backends.proper_oracle import END, allowed, merge_pairs, piece_texts
+from tests.proper.small_tokenizers import BYTE, ranked_pieces, scored_pieces, trained_byte_level
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
@@ -22,9 +23,13 @@ from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.proper import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.constraint import Grammar
+from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tokdfa.backends.base import CompiledConstraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
@@ -89,7 +94,8 @@ def compiled_grammar(tokenizer_name: str, grammar: str) -> CompiledEarley:
 @cache
 def shared_liveness(tokenizer_name: str, grammar: str, lookahead: int) -> ProperLiveness:
     plain = compiled_grammar(tokenizer_name, grammar)
-    return ProperLiveness(EarleySituations(plain), proper_texts(plain.vocab).states, lookahead)
+    states = proper_texts(plain.vocab).states
+    return ProperLiveness(EarleySituations(plain), states, lookahead, to_an_end=tokenizer_name == "mistral-v1")
 
 
 def filter_of(tokenizer_name: str, grammar: str, lookahead: int = 8) -> ProperFilter:
@@ -201,7 +207,7 @@ def walk_tokens(name: str, grammar: str) -> list[int]:
     return real(name).encode(max(texts, key=len))[:40]
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", [*REAL, "mistral-v1"])
 @pytest.mark.parametrize("grammar", ["json", "sql", "c_like"])
 def test_encodings_of_texts_are_taken(name: str, grammar: str) -> None:
     """No token of a properly spelled text is refused."""
@@ -213,7 +219,7 @@ def test_encodings_of_texts_are_taken(name: str, grammar: str) -> None:
         assert matcher.can_end(), text
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", [*REAL, "mistral-v1"])
 @pytest.mark.parametrize("grammar", ["json", "sql", "c_like"])
 def test_generations_are_what_the_tokenizer_makes_of_them(name: str, grammar: str) -> None:
     """Some tokens at random, then to an end: no dead end, and the library encodes the text as the tokens taken."""
@@ -221,6 +227,67 @@ def test_generations_are_what_the_tokenizer_makes_of_them(name: str, grammar: st
     tokens = generate(filter_of(name, grammar), real(name), rng, 25)
     assert len(tokens) >= 25
     assert real(name).encode(real(name).vocabulary.spell(tokens).decode()) == tokens
+
+
+def products(parts: str | Sequence[str], counts: Iterable[int]) -> list[str]:
+    return ["".join(chosen) for count in counts for chosen in itertools.product(parts, repeat=count)]
+
+
+#: Grammars, and texts that hold all of theirs of up to 12 characters.
+LANGUAGES = {
+    'start: "a" start "b" | "é"\n': ["a" * count + "é" + "b" * count for count in range(8)],
+    'start: ("ab" | "ba")+ "b"\n': [text + "b" for text in products(["ab", "ba"], range(1, 7))],
+    'start: "(" start? ")" start?\n': products("()", range(0, 13, 2)),
+    'start: ("aab" | "aba") "b" | /a{2,3}bé?/\n': products("abé", range(6)),
+}
+
+
+@settings(deadline=None, derandomize=True, max_examples=25, phases=[Phase.generate])
+@given(pairs=merge_pairs("ab()", 4), grammar=st.sampled_from(sorted(LANGUAGES)))
+def test_without_pre_tokenizer_masks_are_exact(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], grammar: str
+) -> None:
+    """SentencePiece models: a token is allowed iff the library encodes some text with it at this place."""
+    pieces = [*"\u2581ab()", *dict.fromkeys(one + other for one, other in pairs)]
+    scores = {f"<0x{byte:02X}>": 0.0 for byte in range(256)} | {text: -float(k) for k, text in enumerate(pieces)}
+    kinds = dict.fromkeys(list(scores)[:256], BYTE)
+    tokenizer = load_tokenizer(scored_pieces(tmp_path_factory.mktemp("t") / "pieces.model", scores, kinds))
+    plain = EarleyTrie(tokenizer.vocabulary).compile(Grammar(grammar))
+    texts = [text for text in LANGUAGES[grammar] if accepts(plain, text)]
+    following: dict[tuple[int, ...], set[int]] = {}
+    for tokens in map(tokenizer.encode, texts):
+        for length, token in enumerate([*tokens, END]):
+            following.setdefault(tuple(tokens[:length]), set()).add(token)
+    compiled = EarleyTrie(tokenizer.vocabulary, proper=True).compile(Grammar(grammar))
+    compared = 0
+    for prefix, expected in following.items():
+        if len(tokenizer.vocabulary.spell(prefix)) > 2:
+            continue  # tokens have up to four characters, and as many may close what is open: all that follows is known
+        matcher = compiled.start()
+        for token in prefix:
+            matcher.advance(token)
+        assert allowed(matcher, tokenizer.vocabulary) == expected, (prefix, pieces)
+        compared += 1
+    assert compared
+
+
+def accepts(compiled: CompiledConstraint, text: str) -> bool:
+    """Whether a text of single characters is one of the constraint."""
+    matcher = compiled.start()
+    for byte in text.encode():
+        token = 3 + byte
+        if not matcher.allows(token):
+            return False
+        matcher.advance(token)
+    return matcher.can_end()
+
+
+def test_too_short_a_search_for_an_end_says_so() -> None:
+    """Three byte tokens spell a character that Mistral v1 lacks, and one token ahead is not where it ends."""
+    backend = EarleyTrie(real("mistral-v1").vocabulary, proper=True, lookahead=1)
+    mask = masks.allocate_mask(backend.vocab.size)
+    with pytest.raises(LimitExceeded, match="raise lookahead"):
+        backend.compile(Grammar('start: "\u1680" "a"\n')).start().fill_mask(mask)
 
 
 def test_a_dead_end_is_seen_from_afar() -> None:

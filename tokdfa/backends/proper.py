@@ -9,9 +9,10 @@
 - for a grammar and any other schema it is that of the proper sequences of all texts, and a token is allowed only if
   tokens that both allow go on from it for ``lookahead`` tokens, or to an end on the way. A dead end that is further
   away is not seen: with a look-ahead of one token, Llama 3's " DE" looks like a beginning of SQL's DELETE, though no
-  proper sequence gets from it to the end of that word. For a tokenizer without pre-tokenizer, whose pieces have no end,
-  this is refused: merges may reach back as far as they like. `tokdfa.backends.proper_liveness` decides for all tokens
-  at once, and says what that costs.
+  proper sequence gets from it to the end of that word. For a tokenizer without pre-tokenizer (Mistral v1) masks are
+  exact: a token is allowed iff a proper sequence goes on from it to an end, and LimitExceeded says so where
+  ``lookahead`` tokens do not decide that. `tokdfa.backends.proper_liveness` decides for all tokens at once, and says
+  what that costs.
 """
 
 from __future__ import annotations
@@ -81,13 +82,17 @@ class WithProper(Backend):
         # a bounded schema is a regular language, and `cartesian_merge` takes it: nothing is left to look ahead for
         bounded = isinstance(constraint, JsonSchema) and constraint.max_nesting is not None
         regular = bounded or not isinstance(constraint, Grammar | JsonSchema)
+        to_an_end = False
         with plain.phases.measure("proper"):
             if regular:
                 limits = {name: self.settings[name] for name in self.shared_limits}
                 proper: CompiledConstraint = CartesianMerge(self.vocab, **limits).compile(constraint)
             else:
+                assert isinstance(constraint, Grammar | JsonSchema)
+                assert self.vocab.tokenizer is not None  # `supports` has asked
+                to_an_end = goes_on_to_an_end(self.vocab.tokenizer, constraint)
                 proper = proper_texts(self.vocab)
-        return ProperConstraint(plain, proper, 0 if regular else self.settings["lookahead"])
+        return ProperConstraint(plain, proper, 0 if regular else self.settings["lookahead"], to_an_end)
 
     @abstractmethod
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
@@ -97,11 +102,12 @@ class WithProper(Backend):
 class ProperConstraint(CompiledConstraint):
     """What a strategy made of a constraint, and the automaton of proper sequences beside it."""
 
-    def __init__(self, plain: CompiledConstraint, proper: CompiledConstraint, lookahead: int) -> None:
+    def __init__(self, plain: CompiledConstraint, proper: CompiledConstraint, lookahead: int, to_an_end: bool) -> None:
         from tokdfa.backends.proper_merge.cartesian_merge import CONTEXT_TABLES
 
         super().__init__(plain.constraint, plain.vocab, plain.backend_name)
-        self.plain, self.proper, self.phases, self.lookahead = plain, proper, plain.phases, lookahead
+        self.plain, self.proper, self.phases = plain, proper, plain.phases
+        self.lookahead, self.to_an_end = lookahead, to_an_end
         self.dropped = plain.dropped
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
         self._liveness: Callable[[ProperStates, SituationSource | None], ProperLiveness]
@@ -126,7 +132,7 @@ class ProperConstraint(CompiledConstraint):
             text = self.plain._start(())
             assert isinstance(text, StateMatcher)
             texts = MatcherSituations(text)
-        return ProperLiveness(texts, states, self.lookahead)
+        return ProperLiveness(texts, states, self.lookahead, to_an_end=self.to_an_end)
 
 
 class ProperFilter(StateMatcher[tuple[Any, Any]]):
@@ -166,32 +172,42 @@ class ProperFilter(StateMatcher[tuple[Any, Any]]):
         return ProperFilter(self._text, self._proper, self._liveness)
 
 
-def all_texts(tokenizer: Tokenizer) -> Regex:
-    """The constraint that any text meets, whose proper sequences are those of the tokenizer itself.
+def goes_on_to_an_end(tokenizer: Tokenizer, constraint: Grammar | JsonSchema) -> bool:
+    """Whether texts are one piece each and masks can be exact (see `tokdfa.backends.proper_liveness`).
 
-    Raises UnsupportedConstraint for a tokenizer without pre-tokenizer (see the module).
+    Raises UnsupportedConstraint for a tokenizer without pre-tokenizer for which they cannot.
     """
+    from tokdfa.backends.proper_merge.spellable import spells_all_characters
     from tokdfa.proper.piece_borders import load_marked_dfa
+    from tokdfa.proper.rules_cache import load_canonicity
 
-    if load_marked_dfa(tokenizer) is None:
-        raise UnsupportedConstraint(
-            f"{tokenizer.name} has no pre-tokenizer, so no look-ahead tells how far its merges reach: proper sequences "
-            "of a context-free constraint are refused; turn it into a regex, bound a schema by max_nesting, or use "
-            "another tokenizer"
-        )
-    return Regex(r"[\s\S]*", label="any text")
+    marked, canonicity = load_marked_dfa(tokenizer), load_canonicity(tokenizer)
+    if marked is not None and (marked.marker >= 0).any():
+        return False
+    if canonicity.whole_piece_encodings or not spells_all_characters(canonicity):
+        reason = "and lacks letters or looks whole texts up"
+    elif "\u2581" in constraint.text or "2581" in constraint.text:
+        reason = "and the constraint names U+2581, which no encoding may give back"
+    else:
+        return True
+    if marked is not None:
+        return False
+    raise UnsupportedConstraint(
+        f"{tokenizer.name} has no pre-tokenizer, {reason}: proper sequences of a context-free constraint are refused; "
+        "turn it into a regex, bound a schema by max_nesting, or use another tokenizer"
+    )
 
 
 @lru_cache(KEPT_VOCABULARIES)
 def proper_texts(vocab: Vocabulary) -> CompiledCartesianMerge:
-    """The proper sequences of any text, compiled: half a second, and kept, with all that is learned about them.
+    """The proper sequences of any text, compiled: 0.1 to 1 s, and kept, with all that is learned about them.
 
-    The vocabulary must have its tokenizer. Raises as `all_texts` does.
+    The vocabulary must have its tokenizer. Raises TokenizerError for a tokenizer that does not merge, and
+    UnsupportedConstraint for one with isolated tokens, whose texts are cut out before anything merges.
     """
     from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CompiledCartesianMerge
 
-    assert vocab.tokenizer is not None
-    compiled = CartesianMerge(vocab).compile(all_texts(vocab.tokenizer))
+    compiled = CartesianMerge(vocab).compile(Regex(r"[\s\S]*", label="any text"))
     assert isinstance(compiled, CompiledCartesianMerge)
     return compiled
 

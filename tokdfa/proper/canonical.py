@@ -14,6 +14,7 @@ depends on the last token only), with three additions that stand outside the pai
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -149,6 +150,22 @@ class Canonicity:
         if self.fallback is not None:
             keep &= self.fallback.byte_of < 0
         return self.vocabulary.trie.filter(keep)
+
+    @cached_property
+    def _sorted_texts(self) -> list[bytes]:
+        """What the tokens of `text_trie` spell, ascending."""
+        return [self.vocabulary.token_bytes(token) for token in self.text_trie.order.tolist()]
+
+    def is_cut(self, text: bytes, place: int) -> bool:
+        """Whether a border of tokens stands at ``text[place]`` in the encoding of every text that begins with
+        ``text[: place + 1]``, since no token could run across. Some us.
+        """
+        if text[place] & 0xC0 == 0x80:
+            return False
+        texts, end = self._sorted_texts, place + 1
+        begins = (text[begin:end] for begin in range(place - 1, max(-1, place - self.text_trie.depth_limit), -1))
+        found = ((bisect_left(texts, spelled), spelled) for spelled in begins)
+        return not any(index < len(texts) and texts[index].startswith(spelled) for index, spelled in found)
 
     @cached_property
     def whole_piece_trie(self) -> TokenTrie:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.backends.proper import proper_texts
 from tokdfa.constraint import Constraint
 from tokdfa.decoding.draws import Eos, check_eos
 from tokdfa.errors import LimitExceeded, OptionError, TokenizerError, UnsupportedConstraint
-from tokdfa.skew.improper_mass import check_vocabulary, proper_texts
+from tokdfa.skew.improper_mass import check_vocabulary
 from tokdfa.skew.measured import Measured, measured_ratio
 from tokdfa.skew.samples import Sample, draw_samples
 from tokdfa.skew.weights import JENSEN_SHANNON, KL_BACKWARD, KL_FORWARD, TOTAL_VARIATION, EventEstimate, Weights
@@ -170,7 +171,7 @@ def _judge_proper(vocabulary: Vocabulary, context: Sequence[int], drawn: Sequenc
     if vocabulary.tokenizer is None:
         return None
     try:
-        start = proper_texts(vocabulary.tokenizer).start(context)
+        start = proper_texts(vocabulary).start(context)
     except (TokenizerError, UnsupportedConstraint):
         return None
     judged: dict[tuple[int, ...], bool] = {}

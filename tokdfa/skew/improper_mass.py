@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.backends.proper import proper_texts
 from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import ModelError, OptionError, TokdfaError, TokenizerError
 from tokdfa.mask import allocate_mask, mask_to_bool
@@ -32,28 +33,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.backends.base import CompiledConstraint
     from tokdfa.models.base import LanguageModel
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     #: Numbers of positions.
     Counts = npt.NDArray[np.int64]
-
-
-def proper_texts(tokenizer: Tokenizer) -> CompiledConstraint:
-    """The constraint that any text meets, proper sequences only: its matchers judge sequences token by token.
-
-    Compiled once a tokenizer, 0.1 to 1 s. Raises TokenizerError for a tokenizer that does not merge, and
-    UnsupportedConstraint for one with isolated tokens, whose texts are cut out before anything merges.
-    """
-    from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge
-    from tokdfa.constraint import Regex
-
-    def make() -> CompiledConstraint:
-        return CartesianMerge(tokenizer.vocabulary).compile(Regex(r"[\s\S]*", label="any text"))
-
-    return tokenizer.keep("proper_texts", make)
 
 
 def proper_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
@@ -150,7 +135,7 @@ def improper_mass(
     if spelled := tokenizer.vocabulary.spell(start):
         raise OptionError(f"the tokens before the text spell {spelled!r}; make it a part of the text")
     spells = tokenizer.vocabulary.lengths > 0
-    matcher = proper_texts(tokenizer).start()
+    matcher = proper_texts(tokenizer.vocabulary).start()
     mask = allocate_mask(tokenizer.vocabulary.size)
     log_mass, log_chosen = np.empty(len(tokens)), np.empty(len(tokens))
     top = np.full((len(tokens), preferred), -1, dtype=np.int32)

@@ -7,12 +7,13 @@ import pytest
 
 from tests.lab.kinds.telling import Told, check_lost
 from tests.proper.small_tokenizers import trained_byte_level
+from tokdfa.backends.proper import proper_texts
 from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.improper_mass import BEFORE, KIND, PREFERRED
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.mask import allocate_mask, mask_to_bool
 from tokdfa.models.registry import load_model
-from tokdfa.skew.improper_mass import improper_mass, proper_texts
+from tokdfa.skew.improper_mass import improper_mass
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 TEXT = "A list of the remaining items in the iterable is then assigned to the starred target."
@@ -42,7 +43,7 @@ def test_positions_are_those_of_the_library(settings, rows):
     assert [row["log_chosen"] for row in mine] == pytest.approx(found.log_chosen.tolist())
     assert "".join(row["token"] for row in mine) == TEXT
     assert "".join(row["token"] for row in positions(rows, "two")) == "s\\xc3\\xbcß"  # ß is a token of its own
-    matcher, mask = proper_texts(tokenizer).start(), allocate_mask(tokenizer.vocabulary.size)
+    matcher, mask = proper_texts(tokenizer.vocabulary).start(), allocate_mask(tokenizer.vocabulary.size)
     tokens = tokenizer.encode(TEXT)
     for place, row in enumerate(mine):
         assert row["before"] == "".join(one["token"] for one in mine[:place])[-BEFORE:]

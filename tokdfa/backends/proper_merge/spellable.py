@@ -37,18 +37,23 @@ def spellable_part(dfa: Dfa, tokenizer: Tokenizer, canonicity: Canonicity, limit
     return dfa if texts is None else intersection(dfa, texts, limit)
 
 
+def spells_all_characters(canonicity: Canonicity) -> bool:
+    """Whether the letters spell every text, but for U+2581 where it stands for a space."""
+    if canonicity.source.unit == "byte":
+        return all(bytes([byte]) in canonicity.letter_tokens for byte in _TEXT_BYTES)
+    return canonicity.fallback is not None and bool((canonicity.fallback.tokens[_TEXT_BYTES] >= 0).all())
+
+
 def spellable_texts(canonicity: Canonicity) -> Dfa | None:
     """The texts whose letters are all tokens, None if all are. Up to 0.2 s for thousands of characters."""
     letters, source, fallback = canonicity.letter_tokens, canonicity.source, canonicity.fallback
+    hidden = source.unit == "character" and source.rule == "pieces"
+    if spells_all_characters(canonicity):
+        return compile_dfa(Regex("[^\u2581]*")) if hidden else None
     if source.unit == "byte":
-        if all(bytes([byte]) in letters for byte in _TEXT_BYTES):
-            return None
         table = np.full((1, 256), -1, dtype=np.int32)
         table[0, [letter[0] for letter in letters if len(letter) == 1]] = 0
         return Dfa.from_table(table, np.ones(1, dtype=np.bool_), 0)
-    hidden = source.rule == "pieces"
-    if fallback is not None and (fallback.tokens[_TEXT_BYTES] >= 0).all():
-        return compile_dfa(Regex("[^\u2581]*")) if hidden else None
     known = frozenset(letters) - ({HIDDEN_SPACE} if hidden else set())
     return _character_texts(known, [[-1] * 256] if fallback is None else fallback.table.tolist())
 
