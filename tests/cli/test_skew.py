@@ -9,7 +9,7 @@ import pytest
 from tests.command_line import command
 from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.cli.skew import read_backend
-from tokdfa.lab.measure import skew_comparison
+from tokdfa.lab.measure import skew_rows
 from tokdfa.models.registry import load_model
 from tokdfa.skew.exact import ideal_distribution
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -65,7 +65,7 @@ def test_a_backend_that_fails_is_said(skew: Command, tokenizer: str) -> None:
 
 
 def test_a_disagreement_is_said(skew: Command, tokenizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skew_comparison, "MUTED", "all")  # so that the muted engine is taken for a plain one
+    monkeypatch.setattr(skew_rows, "MUTED", "all")  # so that the muted engine is taken for a plain one
     arguments = ("-m", "table?seed=5", "-t", tokenizer, "-p", "It was a", *CHOICES)
     status, lines, _ = skew(*arguments, "-b", "token_index", "-b", "tokens_dfa?mute_literals=true")
     assert status == 1

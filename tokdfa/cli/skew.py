@@ -2,11 +2,13 @@
 
 The choices with their probabilities, under the model itself and with each backend; then each backend's distances from
 the model's own distribution, and what its texts look like. The numbers are exact up to `tolerance`
-(`tokdfa.lab.measure.skew_comparison`).
+(`tokdfa.lab.measure.skew_rows`).
 """
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tokdfa.lab.measure.engines import Engine
-    from tokdfa.lab.measure.skew_comparison import Agreement, Entrant
 
 #: The backends that are compared if none is named: every spelling against the proper ones.
 DEFAULT_BACKENDS = ("token_index", "cartesian_merge")
@@ -53,8 +54,9 @@ def skew(
     Exit status: 0, or 1 if a backend failed or two with the same token language disagree.
     """
     from tokdfa.lab.measure.engines import EngineSet, check_engines
-    from tokdfa.lab.measure.limits import Failure
-    from tokdfa.lab.measure.skew_comparison import Limits, agreements, compare_engines
+    from tokdfa.lab.measure.limits import OK
+    from tokdfa.lab.measure.model_bench import Prompt
+    from tokdfa.lab.measure.skew_rows import exact_rows
     from tokdfa.models.cache import CachedModel
     from tokdfa.models.registry import load_model
     from tokdfa.skew.eos import check_texts
@@ -72,26 +74,26 @@ def skew(
     encoder = loaded.vocabulary.tokenizer
     if encoder is None:
         raise ModelError(f"{model} has no tokenizer for the prompt; name one with --tokenizer")
-    limits = Limits(eos, tolerance, max_rows)  # type: ignore[arg-type]  # checked above
     begun = time.perf_counter()
     cached = CachedModel(loaded)
-    engine_set = EngineSet(engines, loaded.vocabulary)
-    found = list(compare_engines(cached, encoder.encode(prompt), choices, engines, engine_set, limits))
-    if isinstance(found[0].result, Failure):
-        raise ModelError(found[0].result.message)
+    asked = Prompt(label="prompt", prompt=prompt, choices=choices)
+    limits: dict[str, Any] = {"eos": eos, "tolerance": tolerance, "max_prefixes": max_rows}
+    found = list(exact_rows(asked, cached, encoder, engines, EngineSet(engines, loaded.vocabulary), **limits))
     seconds = time.perf_counter() - begun
-    measured = [entrant for entrant in found if not isinstance(entrant.result, Failure)]
-    _print_choices(measured, console)
+    failed = [row for row in found if row.get("status", OK) != OK]
+    if found[0] in failed:
+        raise ModelError(found[0]["message"])
+    measured = [row for row in found if row not in failed]
+    _print_choices(choices, measured, console)
     _print_distances(measured, console)
     print_line(console, "model", f"{loaded.name}: {cached.misses:,} rows for all of them in {seconds:.1f} s")
-    same = agreements(found)
-    for one in same:
-        print_line(console, "equal" if one.holds else "DIFFER", _agreement(one))
-    failed = [entrant for entrant in found if entrant not in measured]
-    for entrant in failed:
-        assert isinstance(entrant.result, Failure)
-        print_line(console, "failed", f"{entrant.name}: {entrant.result.kind}: {entrant.result.message}")
-    if failed or not all(one.holds for one in same):
+    same = [row for row in measured if "first" in row]
+    for row in same:
+        apart = f"at most {row['difference']:.2g} apart in the probability of any choice"
+        print_line(console, "equal" if row["same"] else "DIFFER", f"{row['engine']} and {row['first']}: {apart}")
+    for row in failed:
+        print_line(console, "failed", f"{row['engine']}: {row['status']}: {row['message']}")
+    if failed or not all(row["same"] for row in same):
         raise typer.Exit(1)
 
 
@@ -107,50 +109,38 @@ def read_backend(name: str) -> Engine:
     return Engine(backend=backend, options=options, label=name)
 
 
-def _print_choices(entrants: Sequence[Entrant], console: Console) -> None:
-    """One row per choice, one column per entrant."""
-    import numpy as np
-
-    ideal, *_ = distributions = [_distribution(entrant) for entrant in entrants]
-    table = _table("choice", *(entrant.name for entrant in entrants))
-    for index in np.argsort(-ideal.probabilities, kind="stable")[:SHOWN_CHOICES].tolist():
-        shown = plain(repr(ideal.texts[index].decode()))
-        table.add_row(shown, *(f"{one.probabilities[index]:.5f}" for one in distributions))
+def _print_choices(choices: Sequence[str], rows: Sequence[dict[str, Any]], console: Console) -> None:
+    """One row per choice, the most probable ones, and one column per strategy."""
+    values = [json.loads(row["probabilities"]) for row in rows]
+    table = _table("choice", *(row["engine"] for row in rows))
+    for place in sorted(range(len(choices)), key=lambda one: -values[0][one])[:SHOWN_CHOICES]:
+        table.add_row(plain(repr(choices[place])), *(f"{one[place]:.5f}" for one in values))
     console.print(table)
-    if len(ideal.texts) > SHOWN_CHOICES:
-        print_line(console, "", f"and {len(ideal.texts) - SHOWN_CHOICES} others, less probable ideally")
+    if len(choices) > SHOWN_CHOICES:
+        print_line(console, "", f"and {len(choices) - SHOWN_CHOICES} others, less probable ideally")
 
 
-def _distribution(entrant: Entrant) -> Any:
-    result: Any = entrant.result
-    return result.distribution
-
-
-def _print_distances(entrants: Sequence[Entrant], console: Console) -> None:
-    """One row per entrant; the middles of the bounds."""
+def _print_distances(rows: Sequence[dict[str, Any]], console: Console) -> None:
+    """One row per strategy; the middles of the bounds."""
+    names = ("total_variation", "kl_forward", "kl_backward", "jensen_shannon")
     table = _table("strategy", "TV", "KL to it", "KL from it", "JS", "improper", "tokens", "forced", "rows")
-    for entrant in entrants:
-        result: Any = entrant.result
-        distances = ["", "", "", ""] if entrant.distances is None else [_middle(*one) for one in entrant.distances]
-        improper = "" if result.improper_mass is None else f"{result.improper_mass:.2%}"
-        forced = "" if result.forced_share is None else f"{result.forced_share:.0%}"
-        cells = (improper, f"{result.mean_tokens:.2f}", forced, f"{result.prefixes:,}")
-        table.add_row(plain(entrant.name), *distances, *cells)
+    for row in rows:
+        distances = [_middle(row, name) for name in names]
+        improper = "" if row["improper"] is None else f"{row['improper']:.2%}"
+        forced = "" if row["forced_share"] is None else f"{row['forced_share']:.0%}"
+        table.add_row(
+            plain(row["engine"]), *distances, improper, f"{row['mean_tokens']:.2f}", forced, f"{row['rows']:,}"
+        )
     console.print(table)
-    variations = [one.distances.total_variation for one in entrants if one.distances]
-    widest = max((high - low for low, high in variations), default=0.0)
+    open_ends = (row["total_variation_high"] - row["total_variation_low"] for row in rows if "total_variation" in row)
     said = "TV: total variation from the ideal; KL to it: KL(ideal || it)"
-    print_line(console, "in nats", f"{said}; at most {widest:.1g} of TV is unresolved")
+    print_line(console, "in nats", f"{said}; at most {max(open_ends, default=0.0):.1g} of TV is unresolved")
 
 
-def _middle(lower: float, upper: float) -> str:
-    import math
-
-    return f"{(lower + upper) / 2:.4g}" if math.isfinite(upper) else f">={lower:.3g}"
-
-
-def _agreement(one: Agreement) -> str:
-    return f"{one.other} and {one.first}: at most {one.difference:.2g} apart in the probability of any choice"
+def _middle(row: dict[str, Any], name: str) -> str:
+    if name not in row:
+        return ""
+    return f"{row[name]:.4g}" if math.isfinite(row[f"{name}_high"]) else f">={row[name]:.3g}"
 
 
 def _table(*headings: str) -> Table:

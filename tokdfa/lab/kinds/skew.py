@@ -28,11 +28,12 @@ from tokdfa.lab.declare import Bars, Column, Distribution, Listing, Pivot, Say, 
 from tokdfa.lab.declare.columns import format_share, seconds, text
 from tokdfa.lab.measure.engines import EngineSet
 from tokdfa.lab.measure.model_bench import Prompt, model_kind
-from tokdfa.lab.measure.skew_comparison import AGREEMENT, IDEAL, Limits
 from tokdfa.lab.measure.skew_rows import (
+    AGREEMENT,
     DISTANCES,
     EXACT,
     FARTHER,
+    IDEAL,
     NEARER,
     SAME,
     UNDECIDED,
@@ -69,12 +70,12 @@ PUBLISHED_PROMPT = (
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     """One for each prompt or language; its rows of the model are kept between the engines."""
     engine_set = EngineSet(settings.engines, loaded.model.vocabulary)
-    limits = Limits(settings.eos, settings.tolerance, settings.max_prefixes, settings.follow_spellings)
+    limits = settings.model_dump(include={"eos", "tolerance", "max_prefixes", "follow_spellings"})
     sampling = {"samples": settings.samples, "batch": settings.batch, "seed": seed}
     for one in settings.chosen():
         model = CachedModel(loaded.model, settings.cache_mb)
         if isinstance(one, Prompt):
-            found = exact_rows(one, model, loaded.tokenizer, settings.engines, engine_set, limits)
+            found = exact_rows(one, model, loaded.tokenizer, settings.engines, engine_set, **limits)
         else:
             found = estimated_rows(one, model, loaded.tokenizer, settings.engines, engine_set, **sampling)
         yield {"prompt": one.label}, found

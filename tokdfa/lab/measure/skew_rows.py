@@ -8,11 +8,14 @@ that it needs by itself), ``rows_computed`` (those that nobody before it had ask
 distribution (to 1e-9), or drew the same sequences; ``against``: the first of all engines, and ``verdict``: whether this
 one is ``nearer`` to its target beyond the bounds or the error, ``farther``, of ``no difference``, or ``undecided``.
 
-- Exact (`tokdfa.lab.measure.skew_comparison`): the first row is the ideal's. ``text``, ``topic``, ``choices`` (JSON
-  list), ``count``, ``expected``; ``probabilities`` (JSON list in the order of the choices, resolved mass),
-  ``unresolved``, ``proper_shares`` (of each choice's mass, what the proper spelling has); ``top``, ``top_certain`` (no
-  other choice can have more, wherever the unresolved mass belongs), ``expected_top`` and ``top_differs`` (1 or 0,
-  missing where it is not certain); ``difference`` (the largest of any choice's probability from that of ``first``).
+- Exact (`tokdfa.skew.exact`, 002 challenge 1): the first row is that of the *ideal*, the model's own distribution over
+  the choices, given that one of them comes next; an engine's is what sampling through its masks gives. Two engines of
+  one language have equal masks, so with equal rows of the model they have equal distributions, to rounding.
+  ``text``, ``topic``, ``choices`` (JSON list), ``count``, ``expected``; ``probabilities`` (JSON list in the order of
+  the choices, resolved mass), ``unresolved``, ``proper_shares`` (of each choice's mass, what the proper spelling has);
+  ``top``, ``top_certain`` (no other choice can have more, wherever the unresolved mass belongs), ``expected_top`` and
+  ``top_differs`` (1 or 0, missing where it is not certain); ``difference`` (the largest of any choice's probability
+  from that of ``first``).
 - Estimated (`tokdfa.skew.estimate`): ``effective`` samples, ``cut_share``; ``improper_target``: the improper mass of
   the target; ``kept``: the mass relative to that of ``against``, with ``kept_low`` and ``kept_high``, where neither
   rests on fewer than `FEW_EFFECTIVE` samples; ``drawn`` and ``meant``: JSON lists of [text, share], the texts that are
@@ -25,26 +28,28 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.constraint import Regex
+from tokdfa.constraint import Choice, Regex
 from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.limits import Failure, attempt
-from tokdfa.lab.measure.skew_comparison import IDEAL, agreements, compare_engines, language_of
+from tokdfa.skew.distances import compare
 from tokdfa.skew.estimate import Estimate, estimate_skew
+from tokdfa.skew.exact import ideal_distribution, masked_distribution
 from tokdfa.skew.measured import FEW_EFFECTIVE, Z_95, differs, standard_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from tokdfa.backends.base import Backend
     from tokdfa.lab.measure.engines import Engine, EngineSet
     from tokdfa.lab.measure.model_bench import Prompt
-    from tokdfa.lab.measure.skew_comparison import Limits
     from tokdfa.models.base import LanguageModel
     from tokdfa.models.cache import CachedModel
     from tokdfa.skew.distances import Distances
@@ -57,6 +62,12 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 EXACT, ESTIMATED = "exact", "estimated"
+#: The name of the ideal distribution among the engines.
+IDEAL = "ideal"
+#: The language of an engine that mutes literals; those of the others are in `Backend.token_language`.
+MUTED = "muted"
+#: How far the probabilities of two engines of one language may be apart: rounding, and no more.
+AGREEMENT = 1e-9
 DISTANCES = ("total_variation", "kl_forward", "kl_backward", "jensen_shannon")
 NEARER, FARTHER, SAME, UNDECIDED = "nearer", "farther", "no difference", "undecided"
 #: No sample was complete within the limit on tokens.
@@ -67,51 +78,81 @@ TIE = 1e-12
 SHOWN_TEXTS = 3
 
 
+def language_of(backend: Backend) -> str:
+    """What a backend admits of the spellings of a text: ``all``, ``proper`` or ``muted``."""
+    return MUTED if backend.settings.get("mute_literals") else backend.token_language
+
+
 def exact_rows(
     prompt: Prompt,
     model: CachedModel,
     tokenizer: Tokenizer,
     engines: Sequence[Engine],
     engine_set: EngineSet,
-    limits: Limits,
+    follow_spellings: bool = True,
+    **limits: Any,
 ) -> Iterator[Row]:
-    """The ideal's row and one for each engine; the ideal's alone if that has failed."""
+    """The ideal's row and one for each engine in turn; the ideal's alone if that has failed.
+
+    `limits`: eos, tolerance and max_prefixes of `tokdfa.skew.exact`. The rows that `model` keeps are shared by all; its
+    capacity should hold all rows of a prompt, since a row that is computed again may differ by the model's noise (1e-5
+    in float32).
+    """
+    context, choices = tokenizer.encode(prompt.prompt), prompt.choices
     about = {
         **{"method": EXACT, "text": prompt.prompt, "topic": prompt.topic, "expected": prompt.expected},
-        **{"choices": json.dumps(prompt.choices, ensure_ascii=False), "count": len(set(prompt.choices))},
+        **{"choices": json.dumps(choices, ensure_ascii=False), "count": len(set(choices))},
     }
-    entrants = list(
-        compare_engines(model, tokenizer.encode(prompt.prompt), prompt.choices, engines, engine_set, limits)
-    )
-    agreed = {one.other: one for one in agreements(entrants)}
-    against: Distances | None = None
-    name, ideal_top = "", None
-    for entrant in entrants:
-        row: Row = {"engine": entrant.name, "backend": entrant.backend, "language": entrant.language, **about}
-        row |= {"compile_seconds": entrant.compile_seconds, "seconds": entrant.seconds}
-        row |= {"rows_computed": entrant.rows_computed}
-        if isinstance(entrant.result, Failure):
-            yield row | entrant.result.columns
+    ideal, spent = _timed(model, partial(ideal_distribution, model, context, choices, **limits))
+    row: Row = {"engine": IDEAL, "backend": "", "language": "all", **about, "compile_seconds": 0.0, **spent}
+    if isinstance(ideal, Failure):
+        yield row | ideal.columns
+        return
+    row |= _of_result(ideal) | _top(ideal.distribution, prompt.expected)
+    ideal_top = row["top"] if row["top_certain"] else None
+    yield row
+    firsts: dict[str, tuple[str, Distribution]] = {}
+    against: tuple[str, Distances] | None = None
+    for engine in engines:
+        backend = engine_set.backend(engine.name)
+        compiled, ns = time_call(partial(engine_set.compile, engine.name, Choice(choices)))
+        language = "" if isinstance(backend, Failure) else language_of(backend)
+        row = {"engine": engine.name, "backend": engine.backend, "language": language, **about}
+        row["compile_seconds"] = ns * 1e-9
+        if isinstance(compiled, Failure):
+            yield row | compiled.columns
             continue
-        row |= _of_result(entrant.result) | _top(entrant.result.distribution, prompt.expected)
-        if entrant.name == IDEAL:
-            ideal_top = row["top"] if row["top_certain"] else None
-        elif row["top_certain"] and ideal_top is not None:
+        walk = partial(masked_distribution, compiled, model, context, choices)
+        found, spent = _timed(model, partial(walk, follow_spellings=follow_spellings, **limits))
+        row |= spent
+        if isinstance(found, Failure):
+            yield row | found.columns
+            continue
+        row |= _of_result(found) | _top(found.distribution, prompt.expected)
+        if row["top_certain"] and ideal_top is not None:
             row["top_differs"] = float(row["top"] != ideal_top)
-        if entrant.distances is not None:
-            for distance, (low, high) in entrant.distances._asdict().items():
-                middle = (low + high) / 2 if np.isfinite(high) else low
-                row |= {distance: middle, f"{distance}_low": low, f"{distance}_high": high}
-            if against is None:
-                against, name = entrant.distances, entrant.name
-            else:
-                mine, first = entrant.distances.total_variation, against.total_variation
-                verdict = NEARER if mine.upper < first.lower else FARTHER if mine.lower > first.upper else UNDECIDED
-                row |= {"against": name, "verdict": verdict}
-        if entrant.name in agreed:
-            one = agreed[entrant.name]
-            row |= {"first": one.first, "difference": one.difference, "same": one.holds}
+        distances = compare(ideal.distribution, found.distribution)
+        for distance, (low, high) in distances._asdict().items():
+            middle = (low + high) / 2 if np.isfinite(high) else low
+            row |= {distance: middle, f"{distance}_low": low, f"{distance}_high": high}
+        if against is None:
+            against = engine.name, distances
+        else:
+            mine, other = distances.total_variation, against[1].total_variation
+            verdict = NEARER if mine.upper < other.lower else FARTHER if mine.lower > other.upper else UNDECIDED
+            row |= {"against": against[0], "verdict": verdict}
+        first, same = firsts.setdefault(language, (engine.name, found.distribution))
+        if first != engine.name:
+            apart = float(np.abs(same.probabilities - found.distribution.probabilities).max())
+            row |= {"first": first, "difference": apart, "same": apart <= AGREEMENT}
         yield row
+
+
+def _timed(model: CachedModel, walk: Callable[[], ExactResult]) -> tuple[ExactResult | Failure, Row]:
+    """A distribution, or how it failed, with the seconds and the model's rows that nobody before had asked for."""
+    misses = model.misses
+    result, ns = time_call(partial(attempt, walk))
+    return result, {"seconds": ns * 1e-9, "rows_computed": model.misses - misses}
 
 
 def _of_result(result: ExactResult) -> Row:

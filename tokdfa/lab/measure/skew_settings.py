@@ -12,7 +12,7 @@ from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys, 
 from tokdfa.lab.measure.engines import Engines, spread
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, distinct_labels
 from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.lab.measure.skew_comparison import IDEAL
+from tokdfa.lab.measure.skew_rows import IDEAL
 from tokdfa.regex.parse import parse
 from tokdfa.skew.eos import check_texts
 
@@ -36,7 +36,7 @@ class Settings(ModelSettings):
 
     `engines`: the others are compared with the first, which should admit all spellings. `only`: labels of prompts and
     languages, all if empty; prompts with fewer than `min_choices` are left out; `limit`: at most so many of these,
-    evenly spread. `cache_mb`: it should hold all rows of a prompt (8 V bytes each), see `compare_engines`.
+    evenly spread. `cache_mb`: it should hold all rows of a prompt (8 V bytes each), see `exact_rows`.
 
     Of choices: `eos`, `tolerance`, `max_prefixes` and `follow_spellings` are those of `tokdfa.skew.exact`.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from tests.proper.small_tokenizers import merge_list
 from tests.skew.enumeration import all_spellings, by_text, masked_masses, model_masses
 from tokdfa.backends.registry import create_backend
+from tokdfa.lab.measure import skew_rows
 from tokdfa.lab.measure.engines import Engine, EngineSet
-from tokdfa.lab.measure.limits import Failure
-from tokdfa.lab.measure.skew_comparison import Entrant, Limits, agreements, compare_engines, language_of
+from tokdfa.lab.measure.model_bench import Prompt
+from tokdfa.lab.measure.skew_rows import exact_rows, language_of
 from tokdfa.models.cache import CachedModel
 from tokdfa.models.table import random_table
 from tokdfa.skew.distances import total_variation
@@ -31,7 +33,6 @@ ENGINES = [
     Engine(backend="encoded_texts"),
     Engine(backend="tokens_dfa", label="muted", options={"mute_literals": True}),
 ]
-EXACT = Limits("ignored", 0.0, 10_000)
 
 
 @pytest.fixture
@@ -40,18 +41,18 @@ def tokenizer(tmp_path: Path) -> Tokenizer:
 
 
 def compared(
-    tokenizer: Tokenizer, engines: list[Engine] = ENGINES, limits: Limits = EXACT, choices: tuple[str, ...] = CHOICES
-) -> dict[str, Entrant]:
+    tokenizer: Tokenizer, engines: list[Engine] = ENGINES, choices: tuple[str, ...] = CHOICES, **limits: Any
+) -> dict[str, dict[str, Any]]:
     model = CachedModel(random_table(tokenizer.vocabulary, seed=3))
-    engine_set = EngineSet(engines, tokenizer.vocabulary)
-    found = list(compare_engines(model, (), choices, engines, engine_set, limits))
-    return {entrant.name: entrant for entrant in found}
+    prompt, engine_set = Prompt(label="p", prompt="", choices=list(choices)), EngineSet(engines, tokenizer.vocabulary)
+    asked = {"eos": "ignored", "tolerance": 0.0, "max_prefixes": 10_000} | limits
+    return {row["engine"]: row for row in exact_rows(prompt, model, tokenizer, engines, engine_set, **asked)}
 
 
 @pytest.mark.parametrize("eos", ["ignored", "counted"])
 def test_every_distribution_is_the_enumerated_one(tokenizer: Tokenizer, eos: str) -> None:
     vocabulary = tokenizer.vocabulary
-    found = compared(tokenizer, limits=Limits(eos, 0.0, 10_000))  # type: ignore[arg-type]
+    found = compared(tokenizer, eos=eos)
     assert list(found) == ["ideal", "token_index", "tokens_dfa", "cartesian_merge", "encoded_texts", "muted"]
     model, texts = random_table(vocabulary, seed=3), [choice.encode() for choice in CHOICES]
     spelled = all_spellings(vocabulary, texts)
@@ -64,55 +65,48 @@ def test_every_distribution_is_the_enumerated_one(tokenizer: Tokenizer, eos: str
     ideal = np.array(by_text(vocabulary, texts, masses["ideal"]))
     ideal /= ideal.sum()
     for name, expected in masses.items():
-        entrant = found[name]
-        assert not isinstance(entrant.result, Failure)
         values = np.array(by_text(vocabulary, texts, expected))
         values /= values.sum()
-        assert entrant.result.distribution.probabilities == pytest.approx(values, abs=1e-12)
+        assert json.loads(found[name]["probabilities"]) == pytest.approx(values, abs=1e-12)
         if name != "ideal":
-            assert entrant.distances is not None
-            assert entrant.distances.total_variation.lower == pytest.approx(total_variation(ideal, values), abs=1e-12)
-    assert found["ideal"].distances is None
+            assert found[name]["total_variation"] == pytest.approx(total_variation(ideal, values), abs=1e-12)
     assert total_variation(ideal, values) > 0.01  # the skew that the test is about is there
 
 
 def test_rows_are_shared_and_counted(tokenizer: Tokenizer) -> None:
     found = compared(tokenizer)
-    prefixes = {name: entrant.result.prefixes for name, entrant in found.items()}  # type: ignore[union-attr]
-    assert found["ideal"].rows_computed == prefixes["ideal"]
-    assert found["token_index"].rows_computed == prefixes["token_index"] - prefixes["ideal"] >= 0
-    assert [found[name].rows_computed for name in ("tokens_dfa", "cartesian_merge", "encoded_texts", "muted")] == [
-        0
-    ] * 4
-    assert all(entrant.seconds > 0 for entrant in found.values())
+    assert found["ideal"]["rows_computed"] == found["ideal"]["rows"]
+    assert found["token_index"]["rows_computed"] == found["token_index"]["rows"] - found["ideal"]["rows"] >= 0
+    others = ("tokens_dfa", "cartesian_merge", "encoded_texts", "muted")
+    assert [found[name]["rows_computed"] for name in others] == [0] * 4
+    assert all(row["seconds"] > 0 for row in found.values())
 
 
-def test_engines_of_one_language_agree_and_a_disagreement_is_seen(tokenizer: Tokenizer) -> None:
+def test_engines_of_one_language_agree_and_a_disagreement_is_seen(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = compared(tokenizer)
-    assert {name: entrant.language for name, entrant in found.items()} == {
+    assert {name: row["language"] for name, row in found.items()} == {
         **{"ideal": "all", "token_index": "all", "tokens_dfa": "all", "cartesian_merge": "proper"},
         **{"encoded_texts": "proper", "muted": "muted"},
     }
     assert language_of(create_backend("tokens_dfa", tokenizer.vocabulary, proper=True)) == "proper"
-    pairs = agreements(list(found.values()))
-    assert [(one.language, one.first, one.other, one.holds) for one in pairs] == [
-        ("all", "token_index", "tokens_dfa", True),
-        ("proper", "cartesian_merge", "encoded_texts", True),
-    ]
-    # a muted engine that is said to admit every spelling disagrees with one that does
-    wrong = Entrant("liar", "tokens_dfa", "all", found["muted"].result, found["muted"].distances)
-    (liar,) = agreements([found["token_index"], wrong])
-    assert not liar.holds
-    plain, muted = (found[name].result.distribution.probabilities for name in ("token_index", "muted"))  # type: ignore[union-attr]
-    assert liar.difference == pytest.approx(np.abs(plain - muted).max())
+    assert {(row["first"], name, row["same"]) for name, row in found.items() if "first" in row} == {
+        ("token_index", "tokens_dfa", True),
+        ("cartesian_merge", "encoded_texts", True),
+    }
+    monkeypatch.setattr(skew_rows, "MUTED", "all")  # an engine that is said to admit every spelling, and does not
+    liar = compared(tokenizer)["muted"]
+    plain, muted = (np.array(json.loads(found[name]["probabilities"])) for name in ("token_index", "muted"))
+    assert (liar["first"], liar["same"]) == ("token_index", False)
+    assert liar["difference"] == pytest.approx(np.abs(plain - muted).max())
 
 
-def test_failures_are_entrants_and_nobody_follows_an_ideal_that_fails(tokenizer: Tokenizer) -> None:
+def test_failures_are_rows_and_nobody_follows_an_ideal_that_fails(tokenizer: Tokenizer) -> None:
     small = Engine(backend="direct_merge", label="small", options={"max_transitions": 1})
     found = compared(tokenizer, [Engine(backend="token_index"), small])
-    assert not isinstance(found["token_index"].result, Failure)
-    assert isinstance(found["small"].result, Failure)
-    assert agreements(list(found.values())) == []
-    (ideal,) = compared(tokenizer, limits=Limits("ignored", 0.0, 1), choices=("baa", "aaa")).values()
-    assert isinstance(ideal.result, Failure)
-    assert ideal.result.kind == "memory"
+    assert "status" not in found["token_index"]
+    assert found["small"]["status"] == "memory"
+    assert not any("first" in row for row in found.values())
+    (ideal,) = compared(tokenizer, choices=("baa", "aaa"), max_prefixes=1).values()
+    assert ideal["status"] == "memory"
