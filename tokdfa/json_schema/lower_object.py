@@ -6,7 +6,8 @@ and other names may begin; what follows them is a loop.
 
 Required names may also come first, in the order of ``required``: that is an array, and has an order, while
 ``properties`` is an object, which programs may write anew with its members sorted. So many of them as one likes come
-first, and the others follow as a chain of their own, which is written when it is first reached.
+first, and the others follow in the order of the chain: what lies behind all that came is the chain itself, and only the
+names before that are written anew, mostly when they are first reached.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.lower_value import ValueWriter
     from tokdfa.json_schema.object_plan import ObjectPlan
 
+#: What follows this many names that come first is written at once, if it is no more than so many other names: most
+#: texts leave out a few members, and to write code while a text is read takes ten times as long.
+AT_ONCE, FEW_NAMES = 2, 8
 #: The place after a name that is refused.
 REFUSED = -1
 
@@ -110,49 +114,17 @@ class ObjectLowering:
         if plan.names and (other >= 0 or not plan.kinds):
             values = [writer.reader(state) for state in plan.states]
             chain = MemberChain(table, values, plan.required, other, comma, colon, close, after, more)
-            key = self._first_names(plan, first, chain) if first else builder.member_chain(chain)
+            places = builder.member_chain(chain)
+            begin = sum(accumulate(map(eq, first, plan.names), and_))  # so far both orders are the same
+            if begin < len(first):
+                _RequiredFirst(writer, chain, places, [plan.names.index(name) for name in first], begin).write()
+            key = places[0][0]
         else:
             key = self._mixed_chain(plan, table, after, more, kinds)
         starts = [key] if key >= 0 else []
         if is_done:
             starts.append(builder.read(self.bare, RETURN_PLACE))
         return builder.read(self.opens, builder.any_of(starts))
-
-    def _first_names(self, plan: ObjectPlan, first: tuple[str, ...], chain: MemberChain) -> int:
-        """The place of the first name where some may come first; `chain`: what the members are otherwise."""
-        begin = sum(accumulate(map(eq, first, plan.names), and_))  # so far both orders are the same
-        if begin == len(first):
-            return self.builder.member_chain(chain)
-        places = {name: k for k, name in enumerate(plan.names)}
-        key = self._after_first(plan, [places[name] for name in first], begin, chain)
-        for k in reversed(range(begin)):
-            value = self.writer.value(plan.states[k], self.builder.read(self.comma, key))
-            key = self.builder.names(chain.table, k, k, [self.builder.read(self.colon, value)], -1)
-        return key
-
-    def _after_first(self, plan: ObjectPlan, first: list[int], count: int, chain: MemberChain) -> int:
-        """The place of the next name when the first `count` of these have come first."""
-        writer, builder = self.writer, self.builder
-        done = frozenset(first[:count])
-        kept = [k for k in range(len(plan.names)) if k not in done]
-        key = chain.more
-        if kept:
-            others = tuple(plan.names[k] for k in first[:count])
-            rest = plan._replace(names=tuple(plan.names[k] for k in kept), excluded=others + plan.excluded)
-            values, required = [chain.values[k] for k in kept], [plan.required[k] for k in kept]
-            key = builder.member_chain(chain._replace(table=self.table(rest), values=values, required=required))
-        if count == len(first):
-            return key
-        after = builder.frame(f"after {count + 1} of {len(first)} required names")
-        builder.enter(after, writer.lazy(partial(self._goes_on, plan, first, count + 1, chain)))
-        value = writer.value(plan.states[first[count]], builder.call(after, RETURN_PLACE))
-        return builder.names_instead(key, kept.index(first[count]), builder.read(self.colon, value))
-
-    def _goes_on(self, plan: ObjectPlan, first: list[int], count: int, chain: MemberChain) -> int:
-        """The place of a comma and the next name, or of the end, when so many names have come first."""
-        key = self._after_first(plan, first, count, chain)
-        places = [self.builder.read(self.comma, key)] if key >= 0 else []
-        return self.builder.any_of(places + [chain.close] * (count == len(first)))
 
     def _mixed_chain(self, plan: ObjectPlan, table: int, after: int, more: int, kinds: Sequence[int]) -> int:
         """The place of the first name where other names are of several kinds."""
@@ -172,6 +144,66 @@ class ObjectLowering:
             if is_done:
                 after = builder.any_of([after, close])
         return key
+
+
+class _RequiredFirst:
+    """The code of a chain's members of which some come first: those of the indices `first`, in this order.
+
+    `places`: what `ProgramBuilder.member_chain` returned; `begin`: so many are first in the chain, too.
+    """
+
+    def __init__(
+        self, writer: ValueWriter, chain: MemberChain, places: list[tuple[int, int]], first: list[int], begin: int
+    ) -> None:
+        self.writer, self.builder, self.chain, self.places = writer, writer.builder, chain, places
+        self.first, self.begin = first, begin
+
+    def write(self) -> None:
+        """Change the chain where the orders part."""
+        code, (key, _) = self.builder.code, self.places[self.begin]
+        code.extend(code[3 * key : 3 * key + 3])  # where it stands is what others lead to
+        changed = self._next(self.begin, len(code) // 3 - 1)
+        code[3 * key : 3 * key + 3] = code[3 * changed : 3 * changed + 3]
+
+    def _next(self, count: int, key: int) -> int:
+        """The place of the next name when `count` have come; `key`: the same if the others may not come first."""
+        index = self.first[count]
+        written_anew = max(self.first[: count + 1]) - count
+        is_likely = written_anew <= FEW_NAMES and count < self.begin + AT_ONCE
+        following = self._after(count + 1) if is_likely else self.writer.lazy(partial(self._after, count + 1))
+        place = self.builder.read(self.chain.colon, self._value(index, following))
+        return self.builder.names_instead(key, self.chain.table, index, place)
+
+    def _after(self, count: int) -> int:
+        """The place of a comma and the next name, or of the end, when `count` have come."""
+        builder, chain = self.builder, self.chain
+        done = frozenset(self.first[:count])
+        nearest = past = max(done) + 1
+        key, after = self.places[past]
+        is_done, high, beyond = not any(chain.required[past:]), -1, -1
+        targets = builder.reserve_targets(past)
+        spend(NAME_WORK * past, NAME_BYTES * past)
+        for k in reversed(range(past)):
+            if k in done:
+                continue
+            builder.arguments[targets + k] = builder.read(chain.colon, self._value(k, after))
+            if chain.required[k]:
+                is_done, high, beyond = False, k, -1
+            elif nearest != k + 1 or k + 1 == past:
+                high, beyond = k, key  # names that have come lie between
+            key = builder.names_at(chain.table, k, high, targets + k)
+            if beyond >= 0:
+                key = builder.any_of([key, beyond])
+            after, nearest = builder.read(chain.comma, key), k
+            if is_done:
+                after = builder.any_of([after, chain.close])
+        return after if count == len(self.first) else builder.read(chain.comma, self._next(count, key))
+
+    def _value(self, index: int, following: int) -> int:
+        value = self.chain.values[index]
+        if not isinstance(value, int):
+            return value(following)
+        return self.builder.read(value, following) if value >= 0 else self.builder.call(~value, following)
 
 
 def _runs(targets: Sequence[int]) -> list[tuple[int, Sequence[int]]]:

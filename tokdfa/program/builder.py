@@ -233,8 +233,9 @@ class ProgramBuilder(GrowingCode):
         self.entries[loop] = more + 2
         return after, other, more
 
-    def member_chain(self, chain: MemberChain) -> int:
-        """The members of an object that come in order: the place of the first name.
+    def member_chain(self, chain: MemberChain) -> list[tuple[int, int]]:
+        """The members of an object that come in order: for each the place of its name, and that of what follows the
+        member before it, which is a comma, or the end, if it may be here. Last, `more` and `after`.
 
         See `MemberChain`. What `read`, `names` and `any_of` would write one by one, with fewer calls, and with one list
         of targets for all windows: O(members).
@@ -243,6 +244,7 @@ class ProgramBuilder(GrowingCode):
         table, other, comma, colon, close = chain.table, chain.other, chain.comma, chain.colon, chain.close
         self._check_other(other)
         after, key, is_done, reach = chain.after, chain.more, True, len(chain.values) - 1
+        places = [(key, after)]
         targets = self.reserve_targets(len(chain.values))
         for k in range(reach, -1, -1):
             value = chain.values[k]
@@ -270,17 +272,27 @@ class ProgramBuilder(GrowingCode):
                 after += 1
             else:
                 code.extend((NAMES, begin, 0, TERMINAL, comma, key))
-        return key
+            places.append((key, after))
+        places.reverse()
+        return places
 
-    def names_instead(self, key: int, index: int, place: int) -> int:
-        """The NAMES at `key`, as `member_chain` writes them, but that name `index` leads to `place`."""
-        begin = self.code[3 * key + 1]
-        table, low, high, other, targets = self.arguments[begin : begin + NAMES_TARGETS + 1]
-        if index > high:
-            return self.any_of([key, self.names(table, index, index, [place])])
-        found = self.arguments[targets : targets + high - low + 1]
-        found[index - low] = place
-        return self.names(table, low, high, found, other)
+    def names_instead(self, key: int, table: int, index: int, place: int) -> int:
+        """What is read at `key`, NAMES or ANY of such (-1: nothing), but that name `index` of a table leads to `place`."""
+        found, waiting = [], [key] if key >= 0 else []
+        while waiting:
+            here = waiting.pop()
+            operation, first, second = self.code[3 * here : 3 * here + 3]
+            if operation == ANY:
+                waiting += self.alternatives[first:second]
+                continue
+            if operation == NAMES:
+                _, low, high, other, targets = self.arguments[first : first + NAMES_TARGETS + 1]
+                if low <= index <= high:
+                    changed = self.arguments[targets : targets + high - low + 1]
+                    changed[index - low] = place
+                    here, place = self.names(table, low, high, changed, other), -1
+            found.append(here)
+        return self.any_of(found if place < 0 else [*found, self.names(table, index, index, [place])])
 
     def _check_other(self, other: int) -> None:
         """Raise ValueError if what reads other strings, which may be -1, is no TERMINAL of any string."""
