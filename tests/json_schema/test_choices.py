@@ -66,6 +66,25 @@ def _open_one_of(count: int) -> dict[str, Any]:
     return {"type": "object", "properties": {f"b{k}": {} for k in range(count)}, "oneOf": branches}
 
 
+def _tagged_one_of(count: int) -> dict[str, Any]:
+    """The tag is required outside of the branches, which overlap by themselves."""
+    branches = [{"properties": {"t": {"const": f"v{k}"}, f"x{k}": INTEGER}} for k in range(count)]
+    names = {"t": {}, **{f"x{k}": {} for k in range(count)}}
+    return {"type": "object", "required": ["t"], "properties": names, "oneOf": branches}
+
+
+def _not_tagged(count: int) -> dict[str, Any]:
+    branches = [
+        {"properties": {"t": {"const": f"v{k}"}, f"x{k}": INTEGER}, "required": ["t"], "additionalProperties": False}
+        for k in range(count)
+    ]
+    return {
+        "type": "object",
+        "properties": {"t": {}, **{f"x{k}": {} for k in range(count)}},
+        "not": {"anyOf": branches},
+    }
+
+
 def _unevaluated(count: int) -> dict[str, Any]:
     branches = [{"properties": {f"b{k}": INTEGER}, "required": [f"b{k}"]} for k in range(count)]
     return {"type": "object", "anyOf": branches, "unevaluatedProperties": False}
@@ -90,7 +109,10 @@ def _members(draw: random.Random, schema: dict[str, Any], count: int) -> dict[st
 
 SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
     shape.__name__[1:]: shape
-    for shape in (_tagged, _tagged_by_numbers, _independent, _dependent, _open_one_of, _unevaluated)
+    for shape in (
+        *(_tagged, _tagged_by_numbers, _independent, _dependent),
+        *(_open_one_of, _tagged_one_of, _not_tagged, _unevaluated),
+    )
 }
 
 
@@ -107,7 +129,7 @@ def test_many_alternatives(name: str, count: int) -> None:
         expected = library.is_valid(value)
         assert accepts(machine, json.dumps(value)) == expected, value
         found[expected] += 1
-    assert min(found[True], found[False]) >= 5
+    assert min(found[True], found[False]) >= 3
     finished = 0
     for _ in range(6 if count < 200 else 2):
         text = random_text(machine, draw)

@@ -76,11 +76,12 @@ def test_that_no_member_is_in_two_states_at_once_is_not_one_state() -> None:
 
 
 def test_a_format_that_is_not_regular_cannot_be_negated() -> None:
+    listed = expand({})[0].oracle.listed
     with pytest.raises(UnsupportedConstraint, match="regex"):
-        complement(Shape(strings=(StringSet(formats=("regex",)),)), intersect)
+        complement(Shape(strings=(StringSet(formats=("regex",)),)), intersect, listed)
 
 
 def test_a_complement_that_grows_may_be_refused() -> None:
     shape_builder, root, _ = expand({"type": "object", "required": list("abcdef")})
     with pytest.raises(TooManyClauses):
-        complement(shape_builder.shape(root), lambda one, other: intersect(one, other, 6))
+        complement(shape_builder.shape(root), lambda one, other: intersect(one, other, 6), shape_builder.oracle.listed)

@@ -377,10 +377,13 @@ def _product_of_objects(
 
 
 def _as_choice(clauses: tuple[ObjectClause, ...]) -> tuple[ObjectClause, ...]:
-    """One clause with a choice, if all are simple and more than one."""
-    if len(clauses) < 2 or not all(clause.is_simple for clause in clauses):
-        return clauses
-    return (ObjectClause(choices=(clauses,)),)
+    """One clause with a choice, if they can be one."""
+    return (ObjectClause(choices=(clauses,)),) if is_choice(clauses) else clauses
+
+
+def is_choice(clauses: tuple[ObjectClause, ...]) -> bool:
+    """Whether clauses can be chosen from while an object is read: all are simple, and more than one."""
+    return len(clauses) > 1 and all(clause.is_simple for clause in clauses)
 
 
 def _contradicts(clause: ObjectClause) -> bool:

@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from decimal import Decimal
 
+    from tokdfa.json_schema.listed import Listed
+
 
 class NotOneState(Exception):
     """The negation of several demands at once is not one state."""
 
 
-def complement(shape: Shape, join: Callable[[Shape, Shape], Shape]) -> Shape:
+def complement(shape: Shape, join: Callable[[Shape, Shape], Shape], known: Listed) -> Shape:
     """All values that `shape` does not hold. `join` intersects two shapes, and may refuse what comes out.
 
     Raises NotOneState, and UnsupportedConstraint for a format that cannot be negated.
@@ -67,15 +69,59 @@ def complement(shape: Shape, join: Callable[[Shape, Shape], Shape]) -> Shape:
         result = join(result, _only(strings=tuple(strings.complement())))
     for array in shape.arrays:
         result = join(result, _only(arrays=_counted(complement_array(array))))
+    tags = _tag_states(shape.objects, known) if len(shape.objects) > 1 else None
+    if tags is not None:
+        return join(result, _only(objects=_outside_of_tagged(shape.objects, *tags, join)))
     for members in shape.objects:
-        found = _counted(complement_object(members))
-        for choice in members.choices:
-            broken = ANYTHING
-            for alternative in choice:
-                broken = join(broken, _only(objects=_counted(complement_object(alternative))))
-            found += broken.objects
-        result = join(result, _only(objects=found))
+        result = join(result, _only(objects=_outside_of(members, join)))
     return result
+
+
+def _outside_of(members: ObjectClause, join: Callable[[Shape, Shape], Shape]) -> tuple[ObjectClause, ...]:
+    """`complement_object`, choices included."""
+    found = _counted(complement_object(members))
+    for choice in members.choices:
+        broken = ANYTHING
+        for alternative in choice:
+            broken = join(broken, _only(objects=_counted(complement_object(alternative))))
+        found += broken.objects
+    return found
+
+
+def _tag_states(clauses: tuple[ObjectClause, ...], known: Listed) -> tuple[str, list[State]] | None:
+    """A name that all clauses require, and the state that each has its value in; None unless no two have a value in
+    common, and each state is one literal.
+    """
+    values = [known.tags(clause) for clause in clauses]
+    for name in values[0]:
+        if not all(name in each for each in values):
+            continue
+        states = [clause.scopes[0].properties.get(name, EVERYTHING) for clause in clauses]
+        bounds = [known.bound(state) for state in states]
+        listed = [bound for bound in bounds if bound is not None]
+        is_apart = len(frozenset().union(*listed)) == sum(map(len, listed))
+        if len(listed) == len(clauses) and is_apart and all(len(state) == 1 for state in states):
+            return name, states
+    return None
+
+
+def _outside_of_tagged(
+    clauses: tuple[ObjectClause, ...], name: str, states: list[State], join: Callable[[Shape, Shape], Shape]
+) -> tuple[ObjectClause, ...]:
+    """What none of some clauses holds that tell their objects apart by a tag: at most one of them needs to be broken.
+
+    A sum over the clauses, where the intersection of their complements is a product.
+    """
+    absent = ObjectClause(scopes=(lone_scope(name, NOTHING),))
+    others = [_negation(state) for state in states]
+    found = [absent, ObjectClause(scopes=(lone_scope(name, frozenset().union(*others)),), required=(name,))]
+    for clause, state, other in zip(clauses, states, others, strict=True):
+        tagged = ObjectClause(scopes=(lone_scope(name, state),), required=(name,))
+        broken = [
+            each for each in _outside_of(clause, join) if each.scopes not in (absent.scopes, (lone_scope(name, other),))
+        ]
+        found += join(_only(objects=(tagged,)), _only(objects=tuple(broken))).objects
+    return tuple(found)
 
 
 def _counted(clauses: Iterator[ClauseT]) -> tuple[ClauseT, ...]:

@@ -130,3 +130,39 @@ class Listed:
                 if state and (found := self.merge(found, state)) is NOTHING:
                     return True
         return False
+
+    def settle(self, clause: ObjectClause) -> ObjectClause | None:
+        """A clause without the choices that what is listed decides; None if one of them has no alternative left.
+
+        Alternatives of which a required member has no value go, and choices of which one alternative demands nothing
+        more than the clause. So a tag that is required settles at once what a choice says about other tags.
+        """
+        kept = []
+        for choice in clause.choices:
+            spend(LOOKUP_WORK * len(choice))
+            if any(self._says_nothing(alternative, clause) for alternative in choice):
+                continue
+            left = tuple([each for each in choice if not self.contradicts(clause._replace(choices=()).intersect(each))])
+            if not left:
+                return None
+            kept.append(left)
+        return (
+            clause
+            if len(kept) == len(clause.choices) and kept == list(clause.choices)
+            else clause._replace(choices=tuple(kept))
+        )
+
+    def _says_nothing(self, alternative: ObjectClause, clause: ObjectClause) -> bool:
+        """Whether an alternative holds wherever a clause does, as far as that is listed."""
+        if not set(clause.required).issuperset(alternative.required):
+            return False
+        for scope in alternative.scopes:
+            if scope.patterns or scope.additional:
+                return False
+            for name, state in scope.properties.items():
+                own: State = frozenset()
+                for other in clause.scopes:
+                    own = self.merge(own, other.properties.get(name, frozenset()))
+                if self.merge(own, state) != own:
+                    return False
+        return True

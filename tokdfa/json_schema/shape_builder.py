@@ -10,7 +10,9 @@ adds nothing; where there is a choice or a complement on the way, the schema mea
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
+from math import prod
 from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import spend
@@ -28,6 +30,7 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
     check_size,
+    is_choice,
     join,
     lone_scope,
     unite,
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
 
 #: Work (`tokdfa.core.budget`) of asking whether two shapes overlap, beside joining their clauses.
 PAIR_WORK = 30_000
-#: So many branches of a oneOf are compared each with each.
+#: So many branches of a oneOf are compared each with each, and so many ways to break the others multiplied out.
 FEW_BRANCHES = 4
 #: Schemas applied inside each other to one value at most.
 MAX_DEPTH = 150
@@ -94,6 +97,7 @@ class ShapeBuilder:
                 found = ANYTHING
                 for literal in sorted(state):
                     found = self._join(found, self.literal(literal), self._node(literal), "allOf")
+                found = self._settled(found)
             if not self._making.active:
                 self._states[state] = found
         if self._loose and not self._loose.isdisjoint(state):
@@ -164,7 +168,7 @@ class ShapeBuilder:
             positive = self.literal(literal ^ 1)
             if self.schemas.left_out:
                 return ANYTHING  # as it holds too much, its complement would hold too little
-            return complement(positive, lambda one, other: self._join(one, other, outer, keyword))
+            return complement(positive, lambda one, other: self._join(one, other, outer, keyword), self.oracle.listed)
         except NotOneState:
             raise SchemaUnsupported("the negation is too involved", outer.pointer, keyword) from None
         except SchemaUnsupported:
@@ -197,7 +201,14 @@ class ShapeBuilder:
             if pending and keys.index(keyword) > position:
                 result, pending = self._join(result, local, node, keyword), False
             result = self._join(result, self._applied(node, keyword), node, keyword)
-        return self._join(result, local, node, applied[-1]) if pending else result
+        return self._settled(self._join(result, local, node, applied[-1]) if pending else result)
+
+    def _settled(self, shape: Shape) -> Shape:
+        """A shape without choices that are settled already."""
+        if not any(clause.choices for clause in shape.objects):
+            return shape
+        found = [self.oracle.listed.settle(clause) for clause in shape.objects]
+        return replace(shape, objects=tuple(dict.fromkeys(clause for clause in found if clause is not None)))
 
     def _applied(self, node: Node, keyword: str) -> Shape:
         """What one applicator demands."""
@@ -279,9 +290,13 @@ class ShapeBuilder:
                 overlaps[second].append(first)
         found: list[Shape] = []
         for exact, others in zip(shapes, overlaps, strict=True):
-            for other in sorted(others):
-                outside = Shape(**{kind: getattr(self.negated(states[other]), kind)})
-                exact = self._join(exact, outside, node, "oneOf")
+            outside = [getattr(self.negated(states[other]), kind) for other in sorted(others)]
+            if kind == "objects" and prod(map(len, outside)) > FEW_BRANCHES:
+                chosen = [clauses for clauses in outside if is_choice(clauses)]
+                outside = [clauses for clauses in outside if not is_choice(clauses)]
+                outside.append((ObjectClause(choices=tuple(dict.fromkeys(chosen))),))
+            for clauses in outside:
+                exact = self._join(exact, Shape(**{kind: clauses}), node, "oneOf")
             found.append(exact)
         return found
 

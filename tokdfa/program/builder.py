@@ -277,7 +277,7 @@ class ProgramBuilder(GrowingCode):
         return places
 
     def names_instead(self, key: int, table: int, index: int, place: int) -> int:
-        """What is read at `key`, NAMES or ANY of such (-1: nothing), but that name `index` of a table leads to `place`."""
+        """What is read at `key`, NAMES or ANY of such (-1: nothing), but that a name of a table leads to `place`."""
         found, waiting = [], [key] if key >= 0 else []
         while waiting:
             here = waiting.pop()
