@@ -5,6 +5,7 @@ import datetime
 import json
 import random
 import re
+import unicodedata
 import warnings
 from typing import TYPE_CHECKING
 
@@ -119,8 +120,10 @@ OTHERS = {
         ("idn-email", ["실례@실례.테스트", "a@b.example", "ä@münchen.de"], ["2962", "ä@", "ä..b@c"]),
         ("hostname", ["www.example.com", "xn--4gbwdl.xn--wgbh1c", "1.2", "a" * 63, "a-b--c", "A.b"],
          ["-a", "a-", "a_b", "a" * 64, "", ".", "a..b", "a.", "ä", ".".join(["a" * 61] * 5)]),
-        ("idn-hostname", ["실례.테스트", "例え.jp", "münchen.de", "straße", "שלום", "www.example.com"],
-         ["-ä", "ä-", "a_b", "a--ä", "xn--X", "\u302e실", "a..ä", "ab--c", "한" * 40, "שa"]),
+        ("idn-hostname", ["실례.테스트", "例え.jp", "münchen.de", "straße", "שלום", "www.example.com", "a。b", "l·l",
+                          "α͵β", "א׳ב", "ァ・ァ", "・ぁ", "ب٠ب", "۰0", "क्\u200dष", "بي\u200cبي", "a1.שלום"],
+         ["-ä", "ä-", "a_b", "a--ä", "xn--X", "\u302e실", "a..ä", "ab--c", "한" * 40, "שa", "1a.שלום", "a·l", "α͵a",
+          "׳ב", "・a", "ب٠۰", "क\u200dष", "ب\u200cא", "שלום.1"]),
         ("ipv4", ["0.0.0.0", "192.168.0.255"], ["1.2.3", "1.2.3.256", "01.2.3.4", "1.2.3.4.5", "1.2.3.4\n", "२.0.0.1"]),
         ("ipv6", ["::", "::1", "1::", "1:2:3:4:5:6:7:8", "::ffff:192.168.0.1", "1:2::192.168.0.1", "1:2:3:4:5:6:7::"],
          ["12345::", ":2:3:4:5:6:7:8", "1::2::3", "1:2:3:4:5:6:7", "fe80::a%eth1", "::1/64", "1:2:3:4:5:6:7:8::",
@@ -174,24 +177,36 @@ def test_dates_are_the_days_of_the_calendar() -> None:
                 assert strings.holds(text), text
 
 
+def test_international_names_keep_the_rules_of_labels() -> None:
+    """Random names, by the package idna; in those with a label from right to left, each label has a direction."""
+    dfa, rng, both = decoded_dfa("idn-hostname"), random.Random(3), 0
+    for _ in range(400):
+        text = random_text(dfa, rng, longest=rng.choice((20, 60, 200)))
+        if text is not None:
+            assert len(idna.encode(text.decode())) <= 253
+            labels = re.split("[.\u3002\uff0e\uff61]", text.decode())
+            if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text.decode()):
+                assert all(idna.check_bidi(label, check_ltr=True) for label in labels)
+                both += len(labels) > 1
+    assert both > 20
+
+
 def test_letters_of_international_labels_are_valid_everywhere() -> None:
     """Each letter is valid, keeps NFC beside every other, and no label of the greatest length is too long."""
-    pattern = FORMATS["idn-hostname"].pattern
-    sets = set(re.findall(r"\[[^\[\]]*\\u[^\[\]]*\]", pattern))
-    assert len(sets) == 3
-    for text in sets:
+    sets = re.findall(r"(\[[^\[\]]*\\u[^\[\]]*\])\{0,(8|13)\}", FORMATS["idn-hostname"].pattern)
+    assert len(set(sets)) >= 4
+    for text, count in set(sets):
         members = [chr(point) for point in range(0x80, 0x10000) if re.fullmatch(text, chr(point))]
+        lead, longest, rng = "\u05d0" if "\\u05d0" in text else "a", int(count), random.Random(text)
         for member in members:
-            assert idna.alabel(member)
-        longest = 9 if "\\u4e00" in text else 14
-        rng = random.Random(text)
-        for _ in range(2_000):
-            few = rng.sample(members, rng.choice((1, 2, 3, longest)))
-            label = "".join(rng.choice(few) for _ in range(longest))
+            assert idna.alabel(lead + member)
+        for _ in range(1_000):
+            few = rng.choices(members, k=rng.choice((1, 2, 3, longest)))
+            label = lead + "".join(rng.choice(few) for _ in range(longest))
             assert len(idna.alabel(label)) <= 60
         for first, last in ((members[0], members[-1]), (members[-1], members[0])):
             for cut in range(longest + 1):
-                assert len(idna.alabel(first * cut + last * (longest - cut))) <= 60
+                assert len(idna.alabel(lead + first * cut + last * (longest - cut))) <= 60
 
 
 def test_the_checkers_names_are_asserted_whatever_the_draft() -> None:

@@ -17,7 +17,7 @@ duration               RFC 3339, appendix A                                  ISO
 email                  RFC 5321 Mailbox                                      asks for an @ only
 idn-email              RFC 6531, domains as in idn-hostname                  asks for an @ only
 hostname               RFC 1123, at most 253 characters                      last dot or newline, other digits
-idn-hostname           RFC 5890: ASCII, or short labels of common scripts    Punycode, NFC: not regular; no outside
+idn-hostname           RFC 5890: ASCII, or short labels of some scripts      Punycode, NFC: not regular; no outside
 ipv4                   RFC 2673 dotted quad                                  is equal
 ipv6                   RFC 4291, no zone                                     is equal
 uri, uri-reference     RFC 3986                                              ``[::01.2.3.4]``, a last newline
@@ -88,20 +88,44 @@ _ANY_HOSTNAME = r"^(?:[-A-Za-z0-9\u017f\u212a]|[^\x00-\x7f])[^\x00-,/:-@\[-`{-\x
 # RFC 5891. A label of ASCII has no hyphens in both of its third and fourth places. Of other letters those are taken
 # that are valid and stay as they are under NFC, whatever stands beside them. Punycode takes at most 4 octets for a
 # letter below U+0700 and 6 for one below U+D800 in labels so short, so that 14 or 9 of them keep within 60 octets; four
-# labels, one of them not ASCII, keep within 253.
+# labels, one of them not ASCII, keep within 253. Beside them stand what RFC 5892 allows in some contexts only: the
+# middle dots of Catalan and Japanese, keraia, geresh, joiners behind a virama and between letters that join.
 _L, _H = "[A-Za-z0-9]", "[A-Za-z0-9-]"
-_LDH_LABEL = rf"{_L}(?:{_H}?{_L}|{_H}{{2}}{_L}|{_H}(?:{_L}{_H}|-{_L}){_H}{{0,58}}{_L})?"
-_LOW_LETTERS = r"a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f"
-_LOW = f"[{_LOW_LETTERS}]"
-_HIGH = rf"[{_LOW_LETTERS}\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fef\uac00-\ud7a3]"
-#: Written from right to left; alone, so that no rule on direction applies beyond that.
-_RIGHT_TO_LEFT = r"[\u05d0-\u05ea\u0620-\u063a\u0641-\u064a]"
-_OTHER_LABEL = (
-    rf"{_LOW}{{1,14}}|{_LOW}(?:-?{_LOW}){{0,6}}|{_HIGH}{{1,9}}|{_HIGH}(?:-?{_HIGH}){{0,4}}|{_RIGHT_TO_LEFT}{{1,14}}"
+_LOW_LETTERS = r"a-z\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f"
+_HIGH_LETTERS = _LOW_LETTERS + r"\u0f0b\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fef\uac00-\ud7a3"
+_LOW, _HIGH = f"[{_LOW_LETTERS}0-9]", f"[{_HIGH_LETTERS}0-9]"
+_KANA_OR_HAN = r"[\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fef]"
+_DEVANAGARI = r"[\u0905-\u0939][\u093e-\u094d]?"
+_ARABIC_DUAL = r"\u0628\u062a-\u062e\u0633-\u063a\u0641-\u0647\u064a"
+_R = r"\u05d0-\u05ea\u0620-\u063a\u0641-\u064a\u06fd\u06fe"
+_DOT = r"[.\u3002\uff0e\uff61]"
+
+
+def _left_to_right(digits: str) -> str:
+    """Labels written from left to right; `digits` may come first, and the middle dot of Japanese if they may."""
+    first, low, high = (f"[{letters}{digits}]" for letters in ("A-Za-z", _LOW_LETTERS, _HIGH_LETTERS))
+    return "|".join(
+        (
+            rf"{first}(?:{_H}?{_L}|{_H}{{2}}{_L}|{_H}(?:{_L}{_H}|-{_L}){_H}{{0,58}}{_L})?",
+            rf"{low}{_LOW}{{0,13}}|{low}(?:-?{_LOW}){{0,6}}|{high}{_HIGH}{{0,8}}|{high}(?:-?{_HIGH}){{0,4}}",
+            rf"(?:{low}{_LOW}{{0,4}})?l\u00b7l{_LOW}{{0,5}}|{low}{_LOW}{{0,5}}\u0375[\u03ac-\u03ce]{_LOW}{{0,5}}",
+            rf"(?:{high}{_HIGH}{{0,2}})?{_KANA_OR_HAN}\u30fb{_HIGH}{{1,4}}",
+            rf"(?:{_DEVANAGARI}){{1,4}}|(?:{_DEVANAGARI})?[\u0905-\u0939]\u094d[\u200c\u200d](?:{_DEVANAGARI}){{1,2}}",
+            *([rf"\u30fb{_KANA_OR_HAN}{_HIGH}{{0,6}}|[\u06f0-\u06f9][0-9\u06f0-\u06f9]{{0,13}}"] if digits else []),
+        )
+    )
+
+
+# RFC 5893: where one label is written from right to left, no other begins with a digit, and it has digits of one kind.
+_RIGHT_TO_LEFT = (
+    rf"[{_R}][{_R}\u0660-\u0669]{{0,13}}|[{_R}][{_R}0-9\u06f0-\u06f9]{{0,13}}"
+    rf"|[{_R}]{{0,5}}[\u05d0-\u05ea][\u05f3\u05f4][{_R}]{{0,5}}"
+    rf"|[{_R}]{{0,5}}[{_ARABIC_DUAL}]\u200c[{_ARABIC_DUAL}\u0627\u062f-\u0632\u0648][{_R}]{{0,5}}"
 )
-_IDN_LABEL = rf"(?:{_LDH_LABEL}|{_OTHER_LABEL})"
-_IDN_HOSTNAME = rf"(?:{_LDH_LABEL}(?:\.{_LDH_LABEL})*|{_IDN_LABEL}(?:\.{_IDN_LABEL}){{0,3}})"
-_IDN_DOMAIN = rf"(?:{_LABEL}|{_OTHER_LABEL})(?:\.(?:{_LABEL}|{_OTHER_LABEL}))*"
+_LTR_LABEL, _BIDI_LABEL = _left_to_right("0-9"), f"{_left_to_right('')}|{_RIGHT_TO_LEFT}"
+_IDN_DOMAIN = rf"(?:{_LTR_LABEL})(?:{_DOT}(?:{_LTR_LABEL})){{0,3}}|(?:{_BIDI_LABEL})(?:{_DOT}(?:{_BIDI_LABEL})){{0,3}}"
+_LDH_LABEL = _LTR_LABEL.partition(f"|[{_LOW_LETTERS}")[0]
+_IDN_HOSTNAME = rf"(?:{_LDH_LABEL}(?:{_DOT}{_LDH_LABEL})*|{_IDN_DOMAIN})"
 
 # RFC 5321, section 4.1.2; RFC 6531, section 3.3.
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
@@ -118,7 +142,10 @@ FORMATS: dict[str, Format] = {
     "date-time": Format(rf"^{DATE}[Tt]{TIME}$", rf"^{DATE}[Tt]{TIME}\n?$"),
     "duration": Format(_DURATION, r"^[+-]?P[^]*[DMYWHS]$"),
     "email": Format(rf"^(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_HOSTNAME}|{_ADDRESS})$", "@"),
-    "idn-email": Format(rf"^(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|{_IDN_QUOTED})@(?:{_IDN_DOMAIN}|{_ADDRESS})$", "@"),
+    "idn-email": Format(
+        rf"^(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|{_IDN_QUOTED})@(?:{_IDN_DOMAIN}|{_HOSTNAME}|{_ADDRESS})$", "@",
+        large=True,
+    ),
     "hostname": Format(rf"^{_HOSTNAME}$", _ANY_HOSTNAME, 253, large=True),
     "idn-hostname": Format(rf"^{_IDN_HOSTNAME}$", None, 253, large=True),
     "ipv4": _exact(rf"^{IPV4}$"),
