@@ -84,6 +84,28 @@ def test_what_is_told_of_given_texts():
     assert any("750 with the plain token DFA" in sentence for sentence in told.sentences)
 
 
+def test_muted_literals_forbid_proper_tokenizations_of_given_and_drawn_texts():
+    muted = {"backend": "tokens_dfa", "options": {"mute_literals": True}, "label": "muted"}
+    settings = {"tokenizer": "mistral-v1", "label": "https", "regex": "(https?://)?[a-z]{1,9}", "drawn": 20}
+    settings |= {"engines": [GIVEN[1], muted], "texts": ["https://abc", "!"], "max_bytes": 60}
+    rows = measure(settings, 3)
+    assert [row["source"] for row in rows] == (["given"] + ["drawn"] * 20) * 2  # "!" is no text of it
+    assert {row["status"] for row in rows if row["engine"] == "tokens_dfa"} == {"ok"}
+    mine = [row for row in rows if row["engine"] == "muted"]
+    assert (mine[0]["status"], mine[0]["literals"]) == ("wrong_refusal", 2)  # "https" is one token of this vocabulary
+    for row in mine[1:]:
+        assert row["status"] == "ok" or row["text"].startswith("http")
+    told = Told(KIND, rows)
+    refused = told.tables["refused"].set_index("source")
+    share = sum(row["status"] != "ok" for row in mine[1:]) / 20
+    assert refused["proper tokenizations forbidden"].to_dict() == {"given": 1, "drawn": share}
+    assert told.sentences[0].startswith("muted, given texts: 100% of the proper tokenizations are forbidden")
+    (row,) = measure(settings | {"tokenizer": "bytes", "regex": r"ab\b ?-", "ascii_classes": True}, 0)
+    assert "word_boundary" in row["message"]
+    with pytest.raises(OptionError, match="drawn from regexes"):
+        measure(settings | {"regex": None, "choice": ["a", "b"]}, 0)
+
+
 def test_the_shipped_experiment_takes_all_that_is_shaped_like_json_and_yaml():
     loaded = yaml.safe_load((EXPERIMENTS / "saved_calls.yaml").read_text())
     (constraints,) = loaded["constraints"]

@@ -1,9 +1,13 @@
-"""The experiment ``kind: saved_calls``: at how many steps of given texts is there nothing to choose?
+"""The experiment ``kind: saved_calls``: what engines leave to choose along texts as the tokenizer cuts them.
 
 A *step* appends one token, or ends the text. It is *forced* if one token only is allowed, or only end tokens, and then
 no *call* of the model is needed: calls = steps - forced steps. The claim under test: proper tokenization makes forced
 steps frequent (Tran-Thien 2024, challenge 3, and the notebook to it). What a model writes is asked by ``kind: worth``,
 in ``saved_calls_lm.yaml``.
+
+An engine may also refuse the tokenizer's own tokens of a text that is in the language, as one that mutes literals does
+(outlines-core's pull request 194, which says nothing of it): which of these *proper* tokenizations it forbids is asked
+in ``literal_muting.yaml``.
 
 An item is a tokenizer and a constraint with its texts; a row is a text with an engine, along the tokenizer's own
 tokens. The published figures (1,000 JSON strings with 18,898 tokens of Mistral-7B's tokenizer) count no end, neither as
@@ -16,19 +20,22 @@ constraints.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Bars, Column, Kind, Listing, Pivot, Quotient, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.measure.constraint_entry import item_constraint
+from tokdfa.lab.measure.drawn_texts import draw_texts
 from tokdfa.lab.measure.engines import Engines, EngineSet
-from tokdfa.lab.measure.forced_steps import follow_text
-from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.forced_steps import WRONG_REFUSAL, follow_text
+from tokdfa.lab.measure.limits import OK, Failure, attempt
 from tokdfa.lab.measure.settings import Strict, typed_settings
+from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -37,20 +44,34 @@ if TYPE_CHECKING:
 
 class Settings(Strict):
     """The settings of the experiment. `engines`: the first is what the others are compared with; `texts`: those of the
-    item's constraint, or label of a constraint -> its texts.
+    item's constraint, or label of a constraint -> its texts. `drawn`: how many more are drawn from a regex, of at most
+    `max_bytes` each (`tokdfa.lab.measure.drawn_texts`); of the `texts` those in its language are followed then.
     """
 
     engines: Engines
     texts: list[str] | dict[str, list[str]] = Field(default_factory=list)
+    drawn: Annotated[int, Field(ge=0, le=100_000)] = 0
+    max_bytes: Annotated[int, Field(ge=1, le=10_000)] = 300
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Follow the texts of one constraint. `settings`: those of `Settings`, ``tokenizer`` (name) and those of a
-    constraint. Raises OptionError if a constraint has no texts, ConfigError if there is none. Nothing is random.
+    constraint. Raises OptionError if a constraint has no texts, ConfigError if there is none. `seed` draws texts.
     """
     typed = typed_settings(Settings, {key: value for key, value in settings.items() if key in Settings.model_fields})
     constraint = item_constraint({key: value for key, value in settings.items() if key != "texts"}).build()
-    texts = typed.texts if isinstance(typed.texts, list) else typed.texts.get(settings.get("label", ""))
+    given = typed.texts if isinstance(typed.texts, list) else typed.texts.get(settings.get("label", ""), [])
+    texts = [("given", one) for one in given]
+    if typed.drawn:
+        if not isinstance(constraint, Regex):
+            raise OptionError(f"texts are drawn from regexes; {constraint.name!r} is none")
+        language = attempt(compile_dfa, constraint)
+        drawn = attempt(draw_texts, constraint, typed.drawn, typed.max_bytes, seed)
+        if isinstance(language, Failure) or isinstance(drawn, Failure):
+            failure = language if isinstance(language, Failure) else drawn
+            assert isinstance(failure, Failure)
+            return [{"tokenizer": settings["tokenizer"], "constraint": constraint.name, **failure.columns}]
+        texts = [one for one in texts if language.accepts(one[1].encode())] + [("drawn", one) for one in drawn]
     if not texts:
         raise OptionError(f"the constraint {constraint.name!r} has no texts, nor has settings.texts any for it")
     tokenizer = load_tokenizer(settings["tokenizer"])
@@ -58,25 +79,39 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for engine in typed.engines:
         compiled = engine_set.compile(engine.name, constraint)
-        place = {"tokenizer": tokenizer.name, "constraint": constraint.name, "engine": engine.name}
+        place: dict[str, Any] = {"tokenizer": tokenizer.name, "constraint": constraint.name, "engine": engine.name}
         place |= {"backend": engine.backend, "status": OK, "message": ""}
         if isinstance(compiled, Failure):
             rows.append(place | compiled.columns)
             continue
-        followed = (
-            {"sample": sample, "text": one} | follow_text(compiled, one, tokenizer) for sample, one in enumerate(texts)
-        )
-        rows += [place | row for row in followed]
+        place["literals"] = compiled.sizes.get("literals")
+        for sample, (source, one) in enumerate(texts):
+            told = {"sample": sample, "source": source, "text": one}
+            rows.append({**place, **told, **follow_text(compiled, one, tokenizer)})
     return rows
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The texts that all engines went through; each beside the first engine's; what was not followed."""
+    """The texts that all engines went through; each beside the first engine's; what was not followed; and where proper
+    tokenizations are refused, the share of each case (of engines that count literals, those with some).
+    """
     place = ["tokenizer", "constraint", "sample"]
+    told = ("engine", "source", "literals", "positions", "sample", "text", "steps", "calls")
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, *told])])
+    followed = rows[rows["status"].isin([OK, WRONG_REFUSAL]) & ~(rows["literals"] == 0)]
+    if not (rows["source"] == "drawn").any():  # whether the given ones are of the language is not known
+        followed = followed[:0]
+    followed = followed.assign(refused=followed["status"] == WRONG_REFUSAL)
+    cases = followed.groupby(["engine", "source", "constraint", "tokenizer"], sort=False)
+    sums = cases[["refused", "positions"]].sum()
+    sums["texts"], sums["literals"] = cases.size(), cases["literals"].max()
+    sums["forbidden"], sums["stopped"] = sums["refused"] / sums["texts"], sums["refused"] / sums["positions"]
+    sums = sums.reset_index()
+    refusing = sums[sums["engine"].isin(sums.loc[sums["refused"] > 0, "engine"])]
     lost, texts = rows[rows["status"] != OK], rows[rows["status"] == OK]
     lost = lost.assign(status=lost["status"].map(readable))
     if texts.empty:
-        return {"": texts, "lost": lost}
+        return {"": texts, "lost": lost, "refusing": refusing}
     wanted = texts.groupby("tokenizer")["engine"].transform("nunique")
     texts = texts[texts.groupby(place)["engine"].transform("nunique") == wanted]
     texts = texts.assign(saved=texts["steps"] - texts["calls"])
@@ -84,7 +119,12 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     first = texts.groupby(place, sort=False)[["engine", "share"]].first().add_suffix("_first").reset_index()
     beside = texts.merge(first, on=place)
     beside = beside[beside["engine"] != beside["engine_first"]]
-    return {"": texts, "gaps": beside.assign(gap=beside["share"] - beside["share_first"]), "lost": lost}
+    return {
+        "": texts,
+        "gaps": beside.assign(gap=beside["share"] - beside["share_first"]),
+        "lost": lost,
+        "refusing": refusing,
+    }
 
 
 _BY = ("tokenizer", "engine")
@@ -96,7 +136,9 @@ KIND = Kind(
     measure=measure,
     settings=Settings,
     columns=(
-        *map(text, ("tokenizer", "engine", "constraint", "text")),
+        *map(text, ("tokenizer", "engine", "constraint", "source", "text")),
+        Column("forbidden", "proper tokenizations forbidden", "share", "lower"),
+        Column("stopped", "positions forbidden", "share", "lower"),
         *(text("engine_first", "against"), text("status", "kind"), text("message", "reason")),
         Column("steps", meaning="a step appends a token or ends the text"),
         Column("calls", "calls left", "", "lower", "steps at which there is a choice"),
@@ -134,6 +176,19 @@ KIND = Kind(
             detail="calls:sum",
             beside=(Stat("sample", "distinct", "texts"),),
         ),
+        Summary(
+            "refused",
+            "Proper tokenizations that are refused",
+            "Of texts of the language, what the tokenizer makes of them, with an end token. Medians over tokenizers of "
+            "the share that the engine forbids, and of the positions that they reach: those before or at the first "
+            "forbidden token. Of engines that mute literals, constraints with some.",
+            by=("engine", "source", "constraint"),
+            values=(
+                *(Stat("literals", "max", "literals"), Stat("texts", "sum", "texts"), "forbidden"),
+                *(Stat("forbidden", "max", "forbidden, most"), "stopped"),
+            ),
+            frame="refusing",
+        ),
         Listing(
             "not_measured",
             "Not followed",
@@ -143,6 +198,17 @@ KIND = Kind(
         ),
     ),
     charts=(
+        Bars(
+            "refused",
+            "Proper tokenizations that are refused",
+            "Of texts drawn from the pattern.",
+            x="forbidden",
+            rows="constraint",
+            by="tokenizer",
+            frame="refusing",
+            where="source == 'drawn'",
+            optional=True,
+        ),
         Bars(
             "saved_calls",
             "Share of steps that need no call",
@@ -154,6 +220,15 @@ KIND = Kind(
         ),
     ),
     sentences=(
+        Say(
+            "{engine}, {source} texts: {median} of the proper tokenizations are forbidden, {stopped} of the positions "
+            "they reach (medians of {cases} cases; at most {most}).",
+            per=("engine", "source"),
+            blanks={
+                **{"median": "forbidden", "stopped": "stopped", "cases": "forbidden:count", "most": "forbidden:max"},
+            },
+            frame="refusing",
+        ),
         Say(
             "{tokenizer}, {engine}: {saved} of the calls are saved, {calls:sum} of {steps:sum} are left; counted as "
             "published, one token is allowed at {forced_002:sum} of {tokens:sum} places ({share}).",

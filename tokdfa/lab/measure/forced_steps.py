@@ -1,4 +1,4 @@
-"""Steps at which a constraint leaves nothing to choose, along a given text.
+"""Steps along a given text: is it taken, and at how many is there nothing to choose?
 
 A *step* appends one token, or ends the text. It is *forced* if one token only is allowed, or only end tokens, and then
 no *call* of the model is needed: calls = steps - forced steps. Forced tokens go into the model with the next call.
@@ -36,6 +36,7 @@ def fallback_mask(tokenizer: Tokenizer) -> Mask:
 def follow_text(compiled: CompiledConstraint, text: str, tokenizer: Tokenizer) -> dict[str, Any]:
     """The counts along the proper sequence of `text`, one mask a step; or a ``status`` with its ``message``.
 
+    ``positions``: how many were reached, those before or at the first token that is refused; the end is one, too.
     ``tokens``, ``steps``, ``calls``; ``forced_text``: tokens that are the only ones allowed beside end tokens;
     ``forced_002``: the same with the byte fallback's tokens left out too (unless it is the one of the sequence), as
     published.
@@ -51,7 +52,8 @@ def follow_text(compiled: CompiledConstraint, text: str, tokenizer: Tokenizer) -
         matcher.fill_mask(mask)
         if not masks.contains(mask, token):
             place = f"is refused at position {position} of {len(tokens)}"
-            return {"status": WRONG_REFUSAL, "message": f"token {token} {vocab.token_bytes(token)!r} {place}"}
+            message = f"token {token} {vocab.token_bytes(token)!r} {place}"
+            return {"status": WRONG_REFUSAL, "message": message, "positions": position + 1}
         without_ends = mask & ~ends
         published = without_ends & ~fallback
         masks.set_token(published, token)
@@ -60,8 +62,9 @@ def follow_text(compiled: CompiledConstraint, text: str, tokenizer: Tokenizer) -
         forced_002 += masks.count(published) == 1
         matcher.advance(token)
     if not matcher.can_end():
-        return {"status": WRONG_REFUSAL, "message": f"the end is refused after {len(tokens)} tokens"}
+        message = f"the end is refused after {len(tokens)} tokens"
+        return {"status": WRONG_REFUSAL, "message": message, "positions": len(tokens) + 1}
     matcher.fill_mask(mask)
     calls = len(tokens) + 1 - forced - (masks.count(mask & ~ends) == 0)
-    counts = {"tokens": len(tokens), "steps": len(tokens) + 1, "calls": calls}
+    counts = {"tokens": len(tokens), "steps": len(tokens) + 1, "calls": calls, "positions": len(tokens) + 1}
     return counts | {"forced_text": forced_text, "forced_002": forced_002}
