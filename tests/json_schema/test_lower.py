@@ -13,7 +13,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
-from tokdfa.backends.pushdown_trie.explore import following_rows
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import JsonSchema
@@ -63,7 +62,7 @@ def shortest_end(machine: Machine, row: int, limit: int = 8_000) -> bytes:
     for here, text in (waiting := list(found.items())):
         if machine.can_end(here):
             return text
-        for byte, target in enumerate(following_rows(machine, here).tolist()):
+        for byte, target in enumerate(machine.following_rows(here).tolist()):
             if target >= 0 and target not in found and len(found) < limit:
                 found[target] = text + bytes([byte])
                 waiting.append((target, found[target]))
@@ -74,7 +73,7 @@ def random_text(machine: Machine, draw: random.Random) -> bytes:
     """A random text of the machine, which takes a shortest way to an end after a while; empty if there is none near."""
     row, text = 0, bytearray()
     while True:
-        rows = following_rows(machine, row).tolist()
+        rows = machine.following_rows(row).tolist()
         following = [byte for byte, target in enumerate(rows) if target >= 0]
         ends = machine.can_end(row)
         assert ends or following, f"a dead end after {bytes(text)!r}"

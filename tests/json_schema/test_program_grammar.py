@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import COMMON_VALUES, documents, library_validator, small_values
 from tests.json_schema.test_lower import CASES, NOT_SPELLED, REFUSED
 from tokdfa.backends.earley_trie import machine as recogniser
-from tokdfa.backends.pushdown_trie.explore import following_rows
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import JsonSchema
@@ -67,7 +66,7 @@ def walk_together(grammar: recogniser.Machine, program: Machine, draw: random.Ra
     """Read random bytes with both; after each, the same bytes must be allowed. How many there were."""
     situation, row = grammar.start, 0
     for step in range(steps):
-        rows = following_rows(program, row).tolist()
+        rows = program.following_rows(row).tolist()
         found = [grammar.run(situation, EVERY_BYTE, byte, byte + 1) for byte in range(256)]
         assert [byte for byte in range(256) if found[byte] >= 0] == [byte for byte in range(256) if rows[byte] >= 0]
         assert grammar.can_end(situation) == program.can_end(row)

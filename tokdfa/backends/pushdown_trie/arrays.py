@@ -65,7 +65,7 @@ MACHINE_FIELDS = (
     "stacks", "groups", "group_stack",
     "rows", "live_items", "live_begin", "live_end", "row_flags", "row_reads", "row_fallback", "row_ended",
     "transitions",
-    "work", "seen_keys", "seen_stamps", "callers", "pairs", "found", "todo", "chain", "meta",
+    "work", "seen_keys", "seen_stamps", "callers", "pairs", "found", "todo", "reads", "meta",
 )
 # fmt: on
 #: So many of them are the program's.
@@ -103,7 +103,7 @@ _MACHINE: dict[str, tuple[str, int] | type[Struct]] = {
         int32_table="code tables names frame_state work callers todo",
         int64="live_items seen_stamps pairs found meta",
         uint8="row_flags",
-        uint64="row_reads seen_keys",
+        uint64="row_reads seen_keys reads",
     ),
     **dict.fromkeys(TABLE_FIELDS, TableArrays),
 }
@@ -119,7 +119,7 @@ POOL_FIELDS = (
     "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
     "walk_rows", "walk_path", "walk_guides", "walk_deferred", "frame_left", "frame_place",
-    "listed", "end_tokens", "walk_meta", "walk_met", "walk_wanted",
+    "listed", "end_tokens", "chain", "walk_meta", "walk_met", "walk_wanted",
 )
 # fmt: on
 

@@ -120,11 +120,6 @@ class BoundProgram:
                     self.code[written] = source.code[3 * written : 3 * written + 3]
             self._followed = len(source.written)
 
-    def _part(self, name: str) -> Int32:
-        """The part of an array that is used."""
-        array: Int32 = getattr(self, name)
-        return array[: self._used[name]]
-
     def _append(self, name: str, part: Int32, replace: bool) -> bool:
         """Append to an array; whether it was replaced by a larger one, as it is if `replace`."""
         if not len(part) and not replace:

@@ -246,21 +246,18 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
 @kernel
 def _note_reads(row, machine, pool):  # type: ignore[no-untyped-def]
     """Note which bytes live items read: nobody has to step each item to find out that it refuses a byte."""
-    first, second, third, fourth = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    noted = machine.row_reads[4 * row : 4 * row + 4]
+    noted[:] = 0
     for k in range(machine.live_begin[row], machine.live_end[row]):
         item = machine.live_items[k]
         operation = machine.code[item >> PLACE_SHIFT, OPERATION]
         if operation == TERMINAL:
-            state = (item >> STACK_BITS) & STATE_MASK
-            first |= pool.reads[state, 0]
-            second |= pool.reads[state, 1]
-            third |= pool.reads[state, 2]
-            fourth |= pool.reads[state, 3]
+            for quarter in range(4):
+                noted[quarter] |= pool.reads[(item >> STACK_BITS) & STATE_MASK, quarter]
         elif operation != TOKEN:
-            reads = item_reads(item, machine, pool)
-            first, second, third, fourth = first | reads[0], second | reads[1], third | reads[2], fourth | reads[3]
-    machine.row_reads[4 * row], machine.row_reads[4 * row + 1] = first, second
-    machine.row_reads[4 * row + 2], machine.row_reads[4 * row + 3] = third, fourth
+            item_reads(item, machine, pool)
+            for quarter in range(4):
+                noted[quarter] |= machine.reads[quarter]
 
 
 @kernel

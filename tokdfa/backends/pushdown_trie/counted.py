@@ -89,18 +89,17 @@ def step_count(item, byte, count, machine, pool):  # type: ignore[no-untyped-def
 
 @kernel
 def count_reads(place, state, reads, machine):  # type: ignore[no-untyped-def]
-    """Of a set of bytes, which is what the automaton's state reads, those that the count allows."""
+    """Take out of a set of bytes, which is what the automaton's state reads, those that the count does not allow."""
     at = machine.code[place, FIRST]
     count, local = (state - 1) // STATES, (state - 1) % STATES
     if local != BODY:
-        return reads
-    first, second, third, fourth = reads
-    none, quote = np.uint64(0), np.uint64(1) << np.uint64(QUOTE)
+        return
+    quote = np.uint64(1) << np.uint64(QUOTE)
     if count == machine.arguments[at + COUNTED_CAP] and machine.arguments[at + COUNTED_NEXT] < 0:
-        first, second, third, fourth = first & quote, none, none, none
+        reads[0] &= quote
+        reads[1:] = 0
     if count < machine.arguments[at + COUNTED_MINIMUM]:
-        first &= ~quote
-    return first, second, third, fourth
+        reads[0] &= ~quote
 
 
 @kernel
@@ -129,7 +128,7 @@ def _clip_count(count, minimum, cap, beyond, least, most):  # type: ignore[no-un
 
 
 @kernel
-def clip_row(row, least, most, machine):  # type: ignore[no-untyped-def]
+def clip_row(row, least, most, machine, _):  # type: ignore[no-untyped-def]
     """(status, a row with the mask of `row`, in which counts are those of `_clip_count`).
 
     `least` and `most`: `tokdfa.backends.pushdown_trie.lengths.TokenLengths.levels`.

@@ -13,17 +13,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from tokdfa.automata.algebra import trim
 from tokdfa.automata.dfa import Dfa
-from tokdfa.backends.pushdown_trie.arrays import OK, ROW_BYTES
+from tokdfa.backends.pushdown_trie.arrays import ROW_BYTES
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.backends.pushdown_trie.pool import pool_of
 from tokdfa.backends.pushdown_trie.rows import BIAS
-from tokdfa.backends.pushdown_trie.steps import step_row
-from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -44,7 +41,7 @@ def program_dfa(program: Program, name: str, max_states: int) -> Dfa:
             if row >= max_states:
                 raise _too_many(name, max_states)
             try:
-                following_rows(machine, row)
+                machine.following_rows(row)
             except MachineFull:
                 raise _too_many(name, max_states) from None
             row += 1
@@ -63,29 +60,10 @@ def _too_many(name: str, max_states: int) -> LimitExceeded:
     )
 
 
-def following_rows(machine: Machine, row: int) -> npt.NDArray[np.int32]:
-    """The rows after each byte, -1 where it is refused: int32, shape (256,). Raises LimitExceeded."""
-    while True:
-        status = int(_step_all_kernel(row, machine.arrays, machine.pool.arrays))
-        if status == OK:
-            return machine.transitions[row * 256 : row * 256 + 256] - np.int32(BIAS)
-        machine.supply(status)
-
-
 @cache
 def _bytes_vocabulary() -> Vocabulary:
     """Every byte a token, and an end token."""
     return Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
-
-
-@kernel
-def _step_all_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
-    """Find the rows after every byte. A status."""
-    for byte in range(256):
-        status, _ = step_row(row, np.int64(byte), machine, pool)
-        if status != OK:
-            return np.int64(status)
-    return np.int64(OK)
 
 
 def warm_up() -> None:

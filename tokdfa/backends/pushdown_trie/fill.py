@@ -48,7 +48,6 @@ from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.counted import STATES
 from tokdfa.backends.pushdown_trie.items import item_left, wide_state
 from tokdfa.backends.pushdown_trie.partition_lookup import (
-    NEEDS_DEFERRED,
     NOT_LISTED,
     W_LISTED,
     W_NODES,
@@ -132,12 +131,9 @@ class Filler:
         pool = machine.pool
         drops, more = pool.partitions.drops, 0
         while status != OK:
-            if status == NEEDS_DEFERRED:
-                pool.more_room_to_defer()
-            else:
-                machine.supply(status, more)
-                # the mask begins anew for each piece of code that it finds to be written: twice as many each time
-                more = 2 * more + 1 if status == NEEDS_CODE else more
+            machine.supply(status, more)
+            # the mask begins anew for each piece of code that it finds to be written: twice as many each time
+            more = 2 * more + 1 if status == NEEDS_CODE else more
             # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
             if pool.partitions.drops >= drops + 2:
                 how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
@@ -250,9 +246,7 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
         places[0, FRAME_STOP] = places[0, FRAME_END] = stop
         frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
         if frame and how & HOW_PARTITIONS and part < 0:
-            status, waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
-            if status != OK:
-                return status
+            waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
         while True:
             while here >= places[frame, FRAME_STOP] and frame > 0:
                 begin, end = take_child(places[frame, FRAME_BRANCH], pool.frame_left[frame], pool)
@@ -313,9 +307,8 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
                 for k in range(depth + 1):
                     if passed >= 0:
                         passed = np.int64(pool.transitions[passed * 256 + path[k]])
-                if following - here >= subtree and is_served(target, here, following - here, passed, machine, pool):
-                    if waiting >= len(deferred):
-                        return NEEDS_DEFERRED
+                is_large = following - here >= subtree and waiting < len(deferred)
+                if is_large and is_served(target, here, following - here, passed, machine, pool):
                     deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = here, target, passed
                     waiting += 1
                     here = following

@@ -40,15 +40,15 @@ def string_state(item, machine, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def item_reads(item, machine, pool):  # type: ignore[no-untyped-def]
-    """The set of bytes that an item reads, four words."""
+    """Write the set of bytes that an item reads to `machine.reads`."""
     place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
-    string, none = string_state(item, machine, pool), np.uint64(0)
-    reads = (none, none, none, none)
-    if string >= 0:
-        reads = (pool.reads[string, 0], pool.reads[string, 1], pool.reads[string, 2], pool.reads[string, 3])
+    string, reads = string_state(item, machine, pool), machine.reads
+    for quarter in range(4):
+        reads[quarter] = pool.reads[string, quarter] if string >= 0 else np.uint64(0)
     if machine.code[place, OPERATION] == NAMES:
-        return name_reads(state, np.int64(machine.code[place, FIRST]), reads, machine)
-    return count_reads(place, state, reads, machine)
+        name_reads(state, np.int64(machine.code[place, FIRST]), reads, machine)
+    else:
+        count_reads(place, state, reads, machine)
 
 
 @kernel

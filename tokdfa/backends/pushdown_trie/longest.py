@@ -45,7 +45,7 @@ from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 @kernel
 def step_longest(row, byte, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the row after a byte, or DEAD) by longest match. The links of the chain are stepped inmost first."""
-    chain, unknown = machine.chain, np.int64(UNKNOWN)
+    chain, unknown = pool.chain, np.int64(UNKNOWN)
     links = np.int64(0)
     result = np.int64(DEAD)
     here = np.int64(row)

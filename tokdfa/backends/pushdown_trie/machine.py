@@ -10,7 +10,7 @@ Not thread-safe: every method that may make something holds the lock of the pool
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from tokdfa.backends.pushdown_trie.counted import clip_row
 from tokdfa.backends.pushdown_trie.longest import end_row
 from tokdfa.backends.pushdown_trie.machine_tables import MachineTables
 from tokdfa.backends.pushdown_trie.rows import (
-    OPEN,
+    BIAS,
     ROW_ACCEPTS,
     ROW_MIDDLE,
     ROW_TOKENS,
@@ -30,11 +30,14 @@ from tokdfa.backends.pushdown_trie.rows import (
     intern_row,
 )
 from tokdfa.backends.pushdown_trie.stacks import ROOT, pack_entry
-from tokdfa.backends.pushdown_trie.steps import only_byte_kernel, run_kernel, walk_rows_kernel
+from tokdfa.backends.pushdown_trie.steps import run_kernel, step_all_kernel, walk_rows_kernel
 from tokdfa.core.budget import spend
+from tokdfa.errors import LimitExceeded
 from tokdfa.program.program import FIRST, OPERATION, RETURN_PLACE, SECOND, TOKEN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.backends.pushdown_trie.pool import Pool
     from tokdfa.program.program import Program
     from tokdfa.vocabulary.trie import TokenTrie
@@ -97,53 +100,55 @@ class Machine(MachineTables):
         """
         rows = np.empty(trie.depth_limit + 2, dtype=np.int32)
         found = np.full(trie.size + 1, -1, dtype=np.int32)
-        while True:
-            status = int(walk_rows_kernel(trie.nodes, row, rows, found, self.arrays, self.pool.arrays))
-            if status == a.OK:
-                return found[:-1]
-            self.supply(status)
+        self._ask(walk_rows_kernel, trie.nodes, row, rows, found)
+        return found[:-1]
+
+    def following_rows(self, row: int) -> npt.NDArray[np.int32]:
+        """The rows after each byte, -1 where it is refused: int32, shape (256,)."""
+        self._ask(step_all_kernel, row)
+        return self.transitions[row * 256 : row * 256 + 256] - np.int32(BIAS)
 
     def forced_bytes(self, row: int, limit: int) -> bytes:
         """The bytes with which every completion goes on, up to `limit`: none where the text may end. O(256 x bytes)."""
         forced = bytearray()
         while len(forced) < limit and not self.can_end(row):
-            byte = int(only_byte_kernel(row, self.arrays, self.pool.arrays))
-            if byte <= -10:
-                self.supply(-10 - byte)
-                continue
-            if byte < 0 or self.token_sets(row):
+            following = self.following_rows(row)
+            (alive,) = np.nonzero(following >= 0)
+            if len(alive) != 1 or self.token_sets(row):
                 break
-            forced.append(byte)
-            row = self.step(row, byte)
+            forced.append(alive[0])
+            row = int(following[alive[0]])
         return bytes(forced)
 
     def border(self, row: int) -> int:
         """The row in which the next lexeme may begin: `row` itself, or with longest match what follows it; or -1."""
         while row >= 0 and self.row_flags[row] & ROW_MIDDLE:
-            status, found = end_row(row, self.arrays, self.pool.arrays)
-            if status != a.OK:
-                self.supply(status)
-                continue
+            found = self._ask(end_row, row)
             if found >= 0:
-                return int(found)
+                return found
             row = int(self.row_fallback[row])
         return row
+
+    def _ask(self, kernel: Callable[..., Any], *given: Any) -> int:
+        """What a kernel finds that answers a status, or (status, what it finds), when all that it asks for is there."""
+        while True:
+            answer = kernel(*given, self.arrays, self.pool.arrays)
+            status, found = answer if isinstance(answer, tuple) else (answer, 0)
+            if status == a.OK:
+                return int(found)
+            self.supply(status)
 
     def can_end(self, row: int) -> bool:
         """Whether the text so far is complete."""
         border = self.border(row) if self.longest else row
         if border < 0:
             return False
-        if self.live_end[border] == OPEN:
-            self.close(border)
+        self.close(border)
         return bool(self.row_flags[border] & ROW_ACCEPTS)
 
     def close(self, row: int) -> None:
         """Make sure that a row's live items are known."""
-        while self.live_end[row] == OPEN:
-            status = int(close_row(row, self.arrays, self.pool.arrays))
-            if status != a.OK:
-                self.supply(status)
+        self._ask(close_row, row)
 
     def items(self, row: int) -> list[tuple[int, int, int]]:
         """(place, state, stack) of each live item of a row."""
@@ -173,11 +178,7 @@ class Machine(MachineTables):
         """
         if not self.bound.counts:
             return row
-        while True:
-            status, found = clip_row(row, *self.pool.lengths.levels(), self.arrays)
-            if status == a.OK:
-                return int(found)
-            self.supply(status)
+        return self._ask(clip_row, row, *self.pool.lengths.levels())
 
     def take(self, row: int, token_sets: set[int]) -> int:
         """The row after a special token that is in these sets, or -1."""
@@ -191,15 +192,16 @@ class Machine(MachineTables):
         ]
         if not following:
             return -1
-        while len(following) > len(self.found):
-            self.supply(a.NEEDS_SCRATCH)
-        while True:
-            for count, (place, stack) in enumerate(following):
-                add_found(place, 0, stack, count, self.arrays)
-            status, found = intern_row(len(following), False, -1, self.arrays)
-            if status == a.OK:
-                return int(found)
-            self.supply(status)
+
+        def intern(machine: Any, _: Any) -> Any:
+            count = 0
+            for place, stack in following:
+                count = add_found(place, 0, stack, count, machine)
+                if count < 0:
+                    return a.NEEDS_SCRATCH
+            return intern_row(count, False, -1, machine)
+
+        return self._ask(intern)
 
     def supply(self, status: int, more: int = 0) -> None:
         """Do what a kernel asked for. Raises LimitExceeded or MachineFull.
@@ -218,6 +220,14 @@ class Machine(MachineTables):
         elif status == a.NEEDS_CODE:  # another machine may have had it written
             self.bound.write(int(self.meta[a.M_PLACE]), more)
             self.follow_program()
+        elif status == a.NEEDS_CHAIN:
+            most = len(self.pool.walk.chain)
+            raise LimitExceeded(
+                f"the text may be cut into lexemes in more than {most} ways at once, because terminals that"
+                " have matched may yet match more; make them end sooner, or use lexer=any",
+                limit="max_chain",
+                value=most,
+            )
         else:
             self.grow(status)
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-#: Links of a chain of fallbacks at most.
-MAX_CHAIN = 100_000
 #: Rows and stacks that the first machine of a vocabulary has room for.
 FIRST_ROOM = 32
 #: Rows whose memory the first machine of a vocabulary writes to, so that no text waits for the system to hand out
@@ -105,7 +103,7 @@ class MachineTables:
         self.live_items: Int64 = np.zeros(4 * room, dtype=np.int64)
         vars(self).update(zip(a.BY_ROW, a.zeros_by_row(self.max_rows), strict=True))
         self.meta: Int64 = np.zeros(11, dtype=np.int64)
-        self.chain: Int32 = np.zeros(16, dtype=np.int32)
+        self.reads: npt.NDArray[np.uint64] = np.zeros(4, dtype=np.uint64)
 
     def _allocate_scratch(self, room: int) -> None:
         self.scratch_room = room
@@ -176,15 +174,6 @@ class MachineTables:
             )
         if is_scratch:
             self._allocate_scratch(2 * self.scratch_room)
-        elif status == a.NEEDS_CHAIN:
-            if len(self.chain) > MAX_CHAIN:
-                raise LimitExceeded(
-                    f"the text may be cut into lexemes in more than {MAX_CHAIN} ways at once, because terminals that"
-                    " have matched may yet match more; make them end sooner, or use lexer=any",
-                    limit="max_chain",
-                    value=MAX_CHAIN,
-                )
-            self.chain = np.zeros(2 * len(self.chain), dtype=np.int32)
         elif self._other_bytes > self.max_bytes:
             raise MachineFull(self.max_bytes)
         else:

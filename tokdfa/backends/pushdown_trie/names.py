@@ -295,38 +295,28 @@ def _step_trie(state, byte, at, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _with_byte(byte, reads):  # type: ignore[no-untyped-def]
-    """A set of bytes, four words of 64 bits, and a byte."""
-    bit = np.uint64(1) << np.uint64(byte & 63)
-    first, second, third, fourth = reads
-    if byte < 64:
-        first |= bit
-    elif byte < 128:
-        second |= bit
-    elif byte < 192:
-        third |= bit
-    else:
-        fourth |= bit
-    return first, second, third, fourth
+def _add_byte(byte, reads):  # type: ignore[no-untyped-def]
+    """Add a byte to a set of bytes, four words of 64 bits."""
+    reads[byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
 
 
 @kernel
 def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
-    """A set of bytes, without the closing quote of a name that is refused, with all that an allowed name goes on with.
-
-    The set comes with what the string state reads.
+    """Change a set of bytes, which is what the string state reads: all that an allowed name goes on with is added, the
+    closing quote of a name that is refused is taken out.
     """
     names, arguments = machine.names, machine.arguments
     table = arguments[at + NAMES_TABLE]
     base, needed = np.int64(machine.tables[table, T_NODES]), machine.tables[table, T_NEEDED] != 0
     if state == START:
-        return _with_byte(np.int64(QUOTE), reads)
+        _add_byte(QUOTE, reads)
+        return
     node, escaped, read = _read_state(state, base, names)
     name = names[base + node, N_NAME] if read == 0 else -1
     if name >= 0:
-        reads = _with_byte(np.int64(QUOTE), reads)
+        _add_byte(QUOTE, reads)
         if not arguments[at + NAMES_LOW] <= name <= arguments[at + NAMES_HIGH]:
-            reads = (reads[0] & ~(np.uint64(1) << np.uint64(QUOTE)), reads[1], reads[2], reads[3])
+            reads[0] &= ~(np.uint64(1) << np.uint64(QUOTE))
     first, past, code = _readable(node, read, base, names)
     for here in range(first, past):
         other = np.int64(names[base + here, N_CHARACTER])
@@ -335,17 +325,16 @@ def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
         may_escape = not needed or _must_escape(other)
         if read == 0:
             if not _must_escape(other):
-                reads = _with_byte(_spelled_byte(other, False, read), reads)
+                _add_byte(_spelled_byte(other, False, read), reads)
             if may_escape:
-                reads = _with_byte(np.int64(BACKSLASH), reads)
+                _add_byte(BACKSLASH, reads)
         elif (may_escape or not escaped) and _is_spelled_alike(other, code, escaped, read):
             byte = _spelled_byte(other, escaped, read)
-            reads = _with_byte(byte, reads)
+            _add_byte(byte, reads)
             if escaped and read % ESCAPE_LENGTH >= 2 and byte >= 0x61:
-                reads = _with_byte(byte - 0x20, reads)
+                _add_byte(byte - 0x20, reads)
             if escaped and read == 1 and _short_escape(other) >= 0:
-                reads = _with_byte(_short_escape(other), reads)
-    return reads
+                _add_byte(_short_escape(other), reads)
 
 
 @kernel

@@ -20,6 +20,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STATE_PART,
     STRICT,
     find_partition,
+    zeros_by_page,
 )
 from tokdfa.backends.pushdown_trie.items import wide_state
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, WIDE
@@ -46,8 +47,10 @@ MOST_WANTED = 4
 LOOP_FACTOR = 4
 #: The logarithm of the length of `walk_met`.
 MET_BITS = 14
-#: Status of `_fill_kernel` besides those of the machine: too many subtrees were put off.
-NEEDS_DEFERRED = 100
+#: Links of a chain of fallbacks at most.
+MAX_CHAIN = 100_000
+#: So many subtrees a walk puts off at most, others it walks. There is room for one rest for each byte.
+MOST_DEFERRED = 1_024
 
 
 class WalkScratch:
@@ -61,7 +64,7 @@ class WalkScratch:
         #: int32, by depth: the state, with its kind, by which the walk goes; -1: by the row.
         self.walk_guides: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
         #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one.
-        self.walk_deferred: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
+        self.walk_deferred: npt.NDArray[np.int32] = np.zeros((MOST_DEFERRED, 3), dtype=np.int32)
         #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
         self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
         self.frame_place: npt.NDArray[np.int64] = np.zeros((depths, 3), dtype=np.int64)
@@ -71,6 +74,8 @@ class WalkScratch:
         self.walk_wanted: npt.NDArray[np.int64] = np.zeros((MOST_WANTED, 2), dtype=np.int64)
         #: int32: the tokens of the last mask, in any order, if it is narrow and was walked only.
         self.listed: npt.NDArray[np.int32] = np.zeros(NARROW, dtype=np.int32)
+        #: int32: the rows of a chain of fallbacks (`tokdfa.backends.pushdown_trie.longest`).
+        self.chain: npt.NDArray[np.int32] = zeros_by_page(MAX_CHAIN)
         self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
         self.walk_meta: npt.NDArray[np.int64] = np.array(
             [len(trie.nodes), trie.depth_limit, trie.size, 0, -1, 0, PARTITION_WORK]
@@ -240,8 +245,8 @@ def follow_guide(guide, byte, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_loops(row, deferred, listed, signature, words, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, how many rests of partitions were put off, tokens listed, the signature): what states that loop read
-    over and over.
+    """(how many rests of partitions were put off, tokens listed, the signature): what states that loop read over and
+    over.
 
     The bytes that they read are taken out of those that frame 1, the root's, has left to walk. A partition that is
     missing is wanted when it was missed twice, or by a state that reads few bytes twenty times.
@@ -264,8 +269,6 @@ def take_loops(row, deferred, listed, signature, words, machine, pool):  # type:
             gain = price // 2 if pool.flags[state] & WIDE else price // 20
             _note_wanted(np.int64(0), (known if known >= 0 else state) | OWN, gain, price, pool)
             continue
-        if waiting >= len(deferred):
-            return NEEDS_DEFERRED, waiting, listed, signature
         take_inside(part, False, words, pool)
         begin, size = pool.part_ids[part, 0], pool.part_ids[part, 1] - pool.part_ids[part, 0]
         if pool.part_dense[part] < 0 and 0 <= listed <= NARROW - size:
@@ -280,4 +283,4 @@ def take_loops(row, deferred, listed, signature, words, machine, pool):  # type:
         for quarter in range(4):
             taken[quarter] |= reads[quarter]
             pool.frame_left[1, quarter] &= ~reads[quarter]
-    return OK, waiting, listed, signature
+    return waiting, listed, signature

@@ -13,9 +13,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-import numpy.typing as npt
-
 from tokdfa.backends.pushdown_trie.arrays import ALONE, POOL_FIELDS, STATE_PART, PoolArrays
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.lengths import TokenLengths
@@ -27,6 +24,9 @@ from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: Past so many bytes of automata and partitions a vocabulary gets a new pool for constraints to come.
@@ -100,11 +100,6 @@ class Pool:
                 break
             with suppress(LimitExceeded):
                 self.divide(place, state)
-
-    def more_room_to_defer(self) -> None:
-        """Twice as many subtrees may be put off by a walk."""
-        self.walk.walk_deferred = np.zeros((2 * len(self.walk.walk_deferred), 3), dtype=np.int32)
-        self._structs.clear()
 
 
 _pools: WeakKeyDictionary[Vocabulary, Pool] = WeakKeyDictionary()

@@ -122,18 +122,13 @@ def run_kernel(row, data, begin, end, machine_address, pool_address):  # type: i
 
 
 @kernel
-def only_byte_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
-    """The byte that must come next if it goes on at all: -1 if there are several or none, or -10 - status."""
-    found = np.int64(-1)
+def step_all_kernel(row, machine, pool):  # type: ignore[no-untyped-def]
+    """Find the rows after every byte. A status."""
     for byte in range(256):
-        status, target = step_row(row, np.int64(byte), machine, pool)
+        status, _ = step_row(row, np.int64(byte), machine, pool)
         if status != OK:
-            return -10 - np.int64(status)
-        if target >= 0:
-            if found >= 0:
-                return np.int64(-1)
-            found = np.int64(byte)
-    return found
+            return np.int64(status)
+    return np.int64(OK)
 
 
 @kernel
