@@ -11,7 +11,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
 from tokdfa.backends.matcher_situations import MatcherSituations
-from tokdfa.backends.pushdown_trie.matcher import PushdownSituations
+from tokdfa.backends.pushdown_trie.compiled import PushdownSituations
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.vocabulary import Vocabulary

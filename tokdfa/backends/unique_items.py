@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.backends.pushdown_trie.tables import PushdownTables
+    from tokdfa.backends.pushdown_trie.compiled import PushdownTables
     from tokdfa.json_schema.unique_items import Items, Place
     from tokdfa.mask import Mask
     from tokdfa.program.program import Escapes

@@ -13,12 +13,12 @@ terminals. Large programs are written as they are needed (`bound_program`).
 
 Reading order:
 
-- `strategy`: the options; `tables`: what is kept of a constraint; `schema_tables`: what schemas find ready;
+- `strategy`: the options, compile; `compiled`: start, fill_mask, advance; `schema_tables`: what schemas find ready;
 - the program, bound to a vocabulary: `bound_program`;
 - the states of its terminals: `state_table`, `automaton_table`;
 - the vocabulary, divided by these states: `divide`, `branches`, `partition`, `slices`;
 - what constraints share: `pool`, which puts these together;
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `longest`, `machine_tables`, `machine`; `explore`;
 - strings of JSON: `names`, `counted`, `items`, `lengths`;
-- masks: `partition_lookup`, `fill`; then the `matcher`.
+- masks: `partition_lookup`, `fill`.
 """

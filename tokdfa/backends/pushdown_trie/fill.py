@@ -73,6 +73,7 @@ from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.machine import Machine
+    from tokdfa.backends.pushdown_trie.pool import Pool
     from tokdfa.mask import Mask
 
 #: What a node of a walk counts as, in ns.
@@ -141,14 +142,13 @@ class Filler:
         return how
 
     @staticmethod
-    def listed(machine: Machine) -> npt.NDArray[np.int32] | None:
+    def listed(pool: Pool) -> npt.NDArray[np.int32] | None:
         """The tokens of the mask that was written last, int32, in any order, valid until the next one; or None.
 
         They are known if the mask is narrow and no partition was taken that could hold more.
         """
-        walk = machine.pool.walk
-        count = walk.counts[W_LISTED]
-        return walk.listed[:count] if count >= 0 else None
+        count = pool.walk.counts[W_LISTED]
+        return pool.walk.listed[:count] if count >= 0 else None
 
     def _take_out_long(self, machine: Machine, row: int, out: Mask) -> int:
         """Take out tokens that stay inside a string, but have more characters than it may still have.

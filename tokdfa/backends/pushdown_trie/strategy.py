@@ -42,9 +42,9 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.proper import WithProper
-from tokdfa.backends.pushdown_trie.matcher import PushdownMatcher
+from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher, PushdownTables
+from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
-from tokdfa.backends.pushdown_trie.tables import PushdownTables, filler_of
 from tokdfa.errors import (
     OptionError,
     SavedIndexError,
@@ -94,7 +94,7 @@ class PushdownTrie(WithProper):
         from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables
 
         with pool.lock:
-            prepare_tables(pool, filler_of(self.settings), constraint)
+            prepare_tables(pool, Filler(self.settings["partition"], self.settings["subtrees"]), constraint)
 
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.constraint import Grammar, JsonSchema
@@ -146,11 +146,7 @@ class PushdownTrie(WithProper):
 
 
 class CompiledPushdown(PushdownTables):
-    """A compiled constraint, whose matchers are `PushdownMatcher`."""
-
-    def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
-        """A matcher before the first token; `context` does not matter to this strategy."""
-        return PushdownMatcher(self)
+    """A compiled constraint that can be saved and loaded."""
 
     def save(self, path: str | Path) -> None:
         """Write the program and the constraint to a file. Raises UnsupportedConstraint for automata too large to

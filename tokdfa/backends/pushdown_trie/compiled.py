@@ -1,0 +1,422 @@
+"""A compiled constraint and its matchers: start, fill_mask, advance.
+
+A matcher's state is the number of a row. A mask or a step that was met before is served by `StateMatcher`, from what is
+kept of the constraint. A new one is one call of a kernel where nothing is missing (`PushdownMatcher._fill_mask`,
+`_next`). Where something is, it goes the usual way: `PushdownMatcher._retry`, then `PushdownTables.fill` or `step`.
+They ask the machine and the filler of masks, which have made what is missing.
+
+Matchers of one *generation* share its tables; when they pass ``table_mb``, new ones are begun, and a matcher moves to
+them by reading its tokens again. Everything new is made under the lock of the vocabulary's pool, which all constraints
+of the vocabulary share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tokdfa import mask as masks
+from tokdfa.backends.base import CompiledConstraint
+from tokdfa.backends.coaccessible import CoaccessibleSearch
+from tokdfa.backends.matcher import StateMatcher, StepMemo
+from tokdfa.backends.pushdown_trie.arrays import M_CLOSED, M_NODES, M_ROWS
+from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
+from tokdfa.backends.pushdown_trie.fill import Filler
+from tokdfa.backends.pushdown_trie.machine import Machine
+from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
+from tokdfa.backends.pushdown_trie.partition_lookup import W_SIGNATURE
+from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
+from tokdfa.backends.pushdown_trie.steps import run_token_kernel
+from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
+from tokdfa.vocabulary.mask_store import MaskStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from tokdfa.backends.base import Phases
+    from tokdfa.constraint import Constraint
+    from tokdfa.mask import Mask
+    from tokdfa.program.program import Program
+    from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    Int32 = npt.NDArray[np.int32]
+
+ResultT = TypeVar("ResultT")
+
+
+class PushdownTables(CompiledConstraint):
+    """The program of a constraint, the machine that runs it, and the masks and steps made so far."""
+
+    def __init__(
+        self,
+        constraint: Constraint,
+        vocab: Vocabulary,
+        program: Program,
+        settings: dict[str, Any],
+        phases: Phases,
+        pool: Pool | None = None,
+    ) -> None:
+        super().__init__(constraint, vocab, "pushdown_trie")
+        self.settings, self.phases = settings, phases
+        self.mask_limit, self.max_search = settings["mask_mb"] << 20, settings["max_search"]
+        self.keeps_masks: bool = settings["memo"]
+        if pool is None:
+            pool = pool_of(vocab) if settings["shared"] else Pool(vocab)
+        self.pool = pool
+        self.lock = self.pool.lock
+        with phases.measure("tables"):
+            with self.lock:
+                self.bound = BoundProgram(program, pool.automata, anew=not settings["shared_automata"])
+            self.filler = Filler(settings["partition"], settings["subtrees"])
+            self.complete = self.bound.is_spelled
+            self.generation = self.begin_generation()
+        self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
+        self._resolve_special()
+        with self.lock:
+            is_live = self.complete or self.generation.live.is_live(0)
+        if not is_live:
+            raise VocabularyCannotSpell(
+                f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
+            )
+
+    def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
+        """A matcher before the first token; `context` does not matter to this strategy."""
+        return PushdownMatcher(self)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether masks are what one call of a kernel writes, but for counted strings, and are kept."""
+        program = self.bound.program
+        sets_come = program.source is not None and self.constraint.kind == "grammar"
+        return self.keeps_masks and self.complete and not (program.longest or program.token_sets or sets_come)
+
+    @property
+    def program(self) -> Program:
+        """The program; where code is written when it is needed, as it stands now."""
+        return self.bound.program
+
+    def begin_generation(self) -> TableGeneration:
+        """New tables, which nobody has yet."""
+        settings = self.settings
+        machine = Machine(
+            self.bound.program,
+            self.pool,
+            settings["max_row_items"],
+            settings["table_mb"] << 20,
+            bound=self.bound,
+            first_bytes=settings["first_bytes"],
+            # a grammar's terminals are few, and gain less than the slices of the vocabulary take
+            slices=settings["slices"] and self.constraint.kind != "grammar",
+        )
+        return TableGeneration(self, machine)
+
+    @property
+    def _token_sets(self) -> dict[int, set[int]]:
+        """Special token -> the token sets of the program that it is in; code that is written later may bring more."""
+        return self._resolve_special()
+
+    def _resolve_special(self) -> dict[int, set[int]]:
+        """`_token_sets`. Raises VocabularyError for tokens that the vocabulary does not have."""
+        count, found = self._resolved
+        token_sets = self.bound.token_sets
+        if len(token_sets) != count:
+            from tokdfa.grammar.special import resolve
+
+            found = {}
+            for number, tokens in enumerate(token_sets):
+                for token in resolve(tokens, self.vocab).tolist():
+                    found.setdefault(token, set()).add(number)
+            self._resolved = len(token_sets), found
+        return found
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What was built so far; tables grow as texts are read."""
+        machine = self.generation.machine
+        return {
+            "instructions": len(self.program.code),
+            "terminals": len(self.program.terminals),
+            "rows": machine.row_count,
+            "stacks": machine.stack_count,
+            "bytes": machine.nbytes,
+        }
+
+    @sizes.setter
+    def sizes(self, sizes: dict[str, int]) -> None:
+        """Nothing: they are measured when they are asked."""
+
+    def renew(self, full: TableGeneration) -> None:
+        """Begin new tables in place of full ones; matchers that have those keep them until they move."""
+        with self.lock:
+            if self.generation is full:
+                self.generation = self.begin_generation()
+
+    def work(self) -> dict[str, int]:
+        """Totals of the work done, by name, since the tables were begun."""
+        meta = self.generation.machine.meta
+        return {
+            "nodes_visited": int(meta[M_NODES]),
+            "rows_closed": int(meta[M_CLOSED]),
+            "rows": self.generation.machine.row_count,
+            "stacks": self.generation.machine.stack_count,
+            "partitions": self.pool.partitions.made,
+        }
+
+    def step(self, generation: TableGeneration, row: int, token: int) -> int:
+        """The row after a token that is no end token, -1 if it is not allowed. Raises MachineFull."""
+        machine, vocab = generation.machine, self.vocab
+        begin, end = int(vocab.offsets[token]), int(vocab.offsets[token + 1])
+        with self.lock:
+            if end > begin:
+                found = machine.run(row, vocab.byte_data, begin, end)
+            else:
+                machine.token_sets(row)  # code that is needed to know them is written
+                found = machine.take(row, self._token_sets.get(token, set()))
+            return found if found < 0 or self.complete or generation.live.is_live(found) else -1
+
+    def targets(self, generation: TableGeneration, row: int) -> list[int]:
+        """The rows that tokens lead to, dead ends among them."""
+        machine, vocab = generation.machine, self.vocab
+        tokens = masks.mask_to_ids(self.filler.fill(machine, row)).tolist()
+        found = [
+            machine.run(row, vocab.byte_data, int(vocab.offsets[token]), int(vocab.offsets[token + 1]))
+            for token in tokens
+        ]
+        found += [machine.take(row, sets) for sets in self._token_sets.values()]
+        return [target for target in dict.fromkeys(found) if target >= 0]
+
+    def fill(self, generation: TableGeneration, row: int, out: Mask) -> bool:
+        """Write the mask of a row; whether it had to be made. Raises MachineFull.
+
+        Rows that differ in what no token can tell share the mask of one of them.
+        """
+        with self.lock:
+            machine, kept, other = generation.machine, generation.masks, row
+            if kept.fill(row, out):
+                return False
+            if self.complete and self.bound.counts:
+                # what lies beyond a token may matter to searches for a way to an end
+                other = machine.representative(row)
+                if other != row and kept.fill(other, out):
+                    kept.share(other, row)
+                    return False
+            signature: int | None = self.filler.write(machine, row, out, not machine.longest)
+            tokens = self.filler.listed(machine.pool)
+            if machine.longest or not self.complete or self.bound.token_sets:
+                self._complete_mask(generation, row, out)
+                signature = tokens = None
+            if self.keeps_masks:
+                kept.keep(other, out, signature, tokens)
+                if other != row:
+                    kept.share(other, row)
+            return True
+
+    def fill_at_once(self, generation: TableGeneration, row: int, out: Mask) -> bool:
+        """Write and keep the mask of a row, which is not kept, if one call of a kernel does it; False if it does not.
+
+        Only if `is_direct`. The lock is held.
+        """
+        machine = generation.machine
+        if machine.bound.counts or not self.filler.write_at_once(machine, row, out):
+            return False
+        pool = machine.pool
+        generation.masks.keep(row, out, pool.walk.counts[W_SIGNATURE], self.filler.listed(pool))
+        return True
+
+    def _complete_mask(self, generation: TableGeneration, row: int, out: Mask) -> None:
+        """Take out dead ends, and put in special tokens and end tokens."""
+        machine = generation.machine
+        if not self.complete:
+            for token in masks.mask_to_ids(out).tolist():
+                if token not in self.vocab.end_token_set and self.step(generation, row, token) < 0:
+                    masks.clear_token(out, token)
+        allowed = machine.token_sets(row) if self.bound.token_sets else None
+        if allowed:
+            for token, sets in self._token_sets.items():
+                if not sets.isdisjoint(allowed) and self.step(generation, row, token) >= 0:
+                    masks.set_token(out, token)
+        if machine.longest and machine.can_end(row):
+            for token in self.vocab.end_tokens:
+                masks.set_token(out, token)
+
+
+class TableGeneration:
+    """A machine, and what was found out about its rows."""
+
+    def __init__(self, compiled: PushdownTables, machine: Machine) -> None:
+        self.machine = machine
+        vocab = compiled.vocab
+        self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), compiled.pool.spare_masks)
+        self.steps: StepMemo[int] = StepMemo()
+        # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
+        if not compiled.complete:
+            self.live = CoaccessibleSearch(
+                lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search
+            )
+
+
+class PushdownMatcher(StateMatcher[int]):
+    """A matcher whose state is the number of a row; if the tables are begun anew, it reads its tokens again."""
+
+    def __init__(self, compiled: PushdownTables) -> None:
+        super().__init__(compiled.vocab, 0)
+        self._compiled = compiled
+        #: No token that spells something needs more than its bytes to be judged.
+        self._simple = compiled.complete
+        #: And masks are what one call of a kernel writes, but for counted strings, and are kept.
+        self._direct = compiled.is_direct
+        self.counters.update(nodes_visited=0, rows_made=0, masks_made=0)
+        self._use(compiled.generation)
+
+    def _use(self, generation: TableGeneration) -> None:
+        self._generation, self._machine = generation, generation.machine
+        self._serve_from(generation.masks, generation.steps)
+
+    def _fill_mask(self, out: Mask) -> None:
+        """Write and keep a mask by one call of a kernel; if something is missing, the usual way supplies it."""
+        if self._direct and self.state is not self._FINISHED:
+            with self._compiled.lock:
+                if self._count_made(self._compiled.fill_at_once, self.state, out):
+                    return
+        self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
+
+    def _next(self, token: int) -> int | None:
+        """One call of a kernel; if something is missing, or the token is refused, the usual way finds out."""
+        state = self.state
+        if self._simple and state is not self._FINISHED:
+            machine = self._machine
+            with self._compiled.lock:
+                known = int(run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address))
+            if known >= 0:
+                self._generation.steps.keep(state, token, known)
+                return known
+        return self._retry(lambda: super(PushdownMatcher, self)._next(token))
+
+    def can_end(self) -> bool:
+        return self._retry(lambda: super(PushdownMatcher, self).can_end())
+
+    def _forced_bytes(self, limit: int) -> bytes:
+        return self._retry(lambda: self._forced_of_row(limit))
+
+    def _forced_of_row(self, limit: int) -> bytes:
+        if self.state is self._FINISHED:
+            return b""
+        with self._compiled.lock:
+            return self._machine.forced_bytes(self.state, limit)
+
+    def _retry(self, do: Callable[[], ResultT]) -> ResultT:
+        """What `do` returns; if the tables are full, move to new ones and do it again.
+
+        The newest tables may be full of what others have read. Then others get new ones, and this matcher its own.
+        All that counts towards the budget of one step.
+        """
+        with self._compiled.lock, self._compiled.working:
+            return self._retry_within_budget(do)
+
+    def _retry_within_budget(self, do: Callable[[], ResultT]) -> ResultT:
+        compiled = self._compiled
+        try:
+            return do()
+        except MachineFull:
+            compiled.renew(self._generation)
+        newest = compiled.generation
+        try:
+            self._move(newest)
+            return do()
+        except MachineFull:
+            compiled.renew(newest)
+        try:
+            self._move(compiled.begin_generation())
+            return do()
+        except MachineFull as full:
+            raise LimitExceeded(
+                "one text fills the tables of the constraint by itself; raise table_mb", limit="table_mb",
+                value=compiled.settings["table_mb"],
+            ) from full  # fmt: skip
+
+    def _move(self, generation: TableGeneration) -> None:
+        """Read all tokens again in other tables. Raises MachineFull, and then nothing has changed."""
+        other = PushdownMatcher(self._compiled)
+        other._use(generation)
+        for token in self._tokens:
+            following = StateMatcher._next(other, token)
+            assert following is not None  # it was allowed before
+            other._history.append(other.state)
+            other.state = following
+        self._use(generation)
+        self.state, self._history = other.state, other._history
+
+    def _step(self, state: int, token: int) -> int | None:
+        target = self._compiled.step(self._generation, state, token)
+        return None if target < 0 else target
+
+    def _accepts(self, state: int) -> bool:
+        with self._compiled.lock:
+            return self._machine.can_end(state)
+
+    def _fill(self, state: int, out: Mask) -> None:
+        self._count_made(self._compiled.fill, state, out)
+
+    def _count_made(self, fill: Callable[[TableGeneration, int, Mask], bool], state: int, out: Mask) -> bool:
+        """Fill a mask, and count the work if that made it; whether it did."""
+        counts, counters = self._machine.counts, self.counters
+        nodes, rows = counts[M_NODES], counts[M_ROWS]
+        is_made = fill(self._generation, state, out)
+        if is_made:
+            counters["nodes_visited"] += counts[M_NODES] - nodes
+            counters["rows_made"] += counts[M_ROWS] - rows
+            counters["masks_made"] += 1
+        return is_made
+
+    def situation_source(self) -> PushdownSituations:
+        return PushdownSituations(self._compiled, self._generation)
+
+    def _fork_empty(self) -> PushdownMatcher:
+        other = PushdownMatcher(self._compiled)
+        other._use(self._generation)
+        return other
+
+
+@dataclass(frozen=True)
+class PushdownSituations:
+    """The rows of a compiled constraint in one generation, each its own number, as `tokdfa.backends.situation_source`
+    asks for them.
+    """
+
+    compiled: PushdownTables
+    generation: TableGeneration
+
+    def number(self, state: int) -> int:
+        """The state itself."""
+        return state
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        return self.compiled.step(self.generation, situation, token)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
+        with self.compiled.lock:
+            return self.generation.machine.can_end(situation)
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Overwrite `out` with the tokens allowed in a situation."""
+        if not self.generation.masks.fill(situation, out):
+            self.compiled.fill(self.generation, situation, out)
+
+    def targets(self, situation: int) -> Int32:
+        """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.
+
+        int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
+        """
+        compiled, trie = self.compiled, self.compiled.vocab.trie
+        with compiled.lock:
+            found = self.generation.machine.targets(situation, trie)
+            if not compiled.complete:
+                allowed = masks.allocate_mask(trie.size)
+                self.fill(situation, allowed)
+                found[~masks.mask_to_bool(allowed, trie.size)] = -1
+        return found
