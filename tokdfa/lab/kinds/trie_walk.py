@@ -52,10 +52,17 @@ from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy.typing as npt
     import pandas as pd
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
+    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.trie import TokenTrie
+
+    Floats = npt.NDArray[np.float64]
+    Bools = npt.NDArray[np.bool_]
+    #: Nanoseconds of a mask, the mask, and its tokens.
+    Fill = Callable[[], tuple[int, masks.Mask, int]]
 
 #: A peer, and the options under which it really walks its trie.
 PEER: Literal["llguidance"] = "llguidance"
@@ -83,21 +90,110 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """
     typed = item_settings(Settings, settings)
     entry = item_constraint(settings)
-    constraint = entry.build()
+    constraint, tokenizer = entry.build(), load_tokenizer(settings["tokenizer"])
+    vocab = tokenizer.vocabulary
+    peers = [create_backend(PEER, vocab, **PEER_OPTIONS).compile(constraint)] if typed.peers else []
+    ladder: dict[str, list[Fill]] = {}
+    about: dict[str, Any] = {"pattern": None, "build_ms": None}
+    accesses: dict[str, tuple[float, float]] = {}
     if isinstance(constraint, Grammar) and entry.texts:
-        return _measure_grammar(settings, typed, constraint, entry.texts)
-    if not isinstance(constraint, Regex):
+        ours = GRAMMAR
+        compiled = {GRAMMAR: create_backend("earley_trie", vocab, **GRAMMAR_OPTIONS).compile(constraint)}
+        compiled |= {f"{PEER} slices off": peer for peer in peers}
+        places = {engine: _places(one, entry.texts, tokenizer) for engine, one in compiled.items()}
+        engines = {engine: [_fill_fork(one) for one in matchers] for engine, matchers in places.items()}
+        nodes = sum(_count_nodes(matcher, vocab.size) for matcher in places[GRAMMAR])
+    elif isinstance(constraint, Regex):
+        ours, table = "tokdfa", compile_lazy(constraint)
+        build_ns = [time_call(partial(build_trie, vocab.joined_bytes))[1] for _ in range(5)]
+        about = {"pattern": constraint.pattern, "build_ms": float(np.median(build_ns)) * 1e-6}
+        nodes = walk(vocab.trie, table, 0, masks.allocate_mask(vocab.size)).nodes_visited
+        lazy = create_backend("token_index", vocab, lazy=True, cache_masks=False).compile(constraint)
+        engines = {
+            ours: [_fill_fork(lazy.start())],
+            "tokdfa, walk alone": [lambda: _walk_once(lambda mask: walk(vocab.trie, table, 0, mask), vocab.size)],
+        }
+        layouts, accesses = _layouts(vocab.trie, table)
+        engines |= {engine: [fill] for engine, fill in layouts.items()}
+        engines |= {f"{PEER} slices off": [_fill_fork(peer.start())] for peer in peers}
+        if typed.ladder:
+            ladder = {engine: [climb] for engine, climb in _ladder(vocab.trie, table).items()}
+    else:
         raise OptionError("trie_walk takes regexes, and grammars with texts, no other constraints")
-    vocab = load_tokenizer(settings["tokenizer"]).vocabulary
-    trie = vocab.trie
-    build_ns = [time_call(partial(build_trie, vocab.joined_bytes))[1] for _ in range(5)]
 
-    table = compile_lazy(constraint)
-    work = walk(trie, table, 0, masks.allocate_mask(vocab.size))
-    engines: dict[str, Callable[[], tuple[int, masks.Mask]]] = {
-        "tokdfa": _fill_once(create_backend("token_index", vocab, lazy=True, cache_masks=False).compile(constraint)),
-        "tokdfa, walk alone": lambda: _walk_once(lambda mask: walk(trie, table, 0, mask), vocab.size),
-    }
+    cycles = [cycle_ns()]
+    count = len(engines[ours])
+    times, found = _timed(engines, max(3, typed.repeats // count))  # a grammar has hundreds of masks, a pattern one
+    cycles.append(cycle_ns())
+    ns_per_cycle = sum(cycles) / len(cycles)
+    climbed, other = _timed(ladder, typed.ladder)
+    ends = np.zeros(vocab.size, dtype=np.bool_)
+    ends[list(vocab.end_tokens)] = True
+    rows = []
+    for engine, samples in (times | climbed).items():
+        allowed = (found | other)[engine]
+        taken, density = float(np.median(samples, axis=0).sum()), float(allowed.sum()) / count
+        rows.append(
+            {
+                "tokenizer": settings["tokenizer"],
+                "vocab_size": vocab.size,
+                "trie_nodes": vocab.trie.node_count,
+                "label": settings.get("label") or constraint.name,
+                "engine": engine,
+                "allowed": int(density),
+                "density": density / vocab.size,
+                # the bare walk knows nothing of end tokens
+                "differs": int(((allowed != found[ours]) & ~ends).sum()),
+                "nodes_visited": nodes,
+                "ns_median": taken,
+                "ns_min": float(samples.min(axis=0).sum()),
+                "ns_per_node": taken / max(1, nodes),
+                "ns_per_cycle": ns_per_cycle,
+                "cycles": taken / max(1, nodes) / ns_per_cycle,
+                **about,
+                **dict(zip(("reads", "writes"), accesses.get(engine, (None, None)), strict=True)),
+            }
+        )
+    return rows
+
+
+def _timed(engines: dict[str, list[Fill]], turns: int) -> tuple[dict[str, Floats], dict[str, Bools]]:
+    """Nanoseconds of each engine's masks, (turns, masks), engines in turn; and the masks, (masks, tokens)."""
+    taken: dict[str, Floats] = {engine: np.zeros((turns, len(fills))) for engine, fills in engines.items()}
+    found: dict[str, list[Any]] = {engine: [] for engine in engines}
+    with collector_off():
+        for turn in range(-1, turns):  # the first turn warms up
+            for place in range(max(map(len, engines.values()), default=0)):
+                for engine, fills in engines.items():
+                    nanoseconds, mask, size = fills[place]()
+                    if turn >= 0:
+                        taken[engine][turn, place] = nanoseconds
+                    else:
+                        found[engine].append(masks.mask_to_bool(mask, size))
+    return taken, {engine: np.array(one) for engine, one in found.items()}
+
+
+def _places(compiled: CompiledConstraint, texts: list[str], tokenizer: Tokenizer) -> list[Matcher]:
+    """A matcher before each token of the texts."""
+    found = []
+    for written in texts:
+        matcher = compiled.start()
+        for token in tokenizer.encode(written):
+            found.append(matcher.fork())
+            matcher.advance(token)
+    return found
+
+
+def _count_nodes(matcher: Matcher, size: int) -> int:
+    """The nodes that the matcher's mask visits."""
+    forked = matcher.fork()
+    before = forked.counters.get("nodes_visited", 0)
+    forked.fill_mask(masks.allocate_mask(size))
+    return forked.counters.get("nodes_visited", 0) - before
+
+
+def _layouts(trie: TokenTrie, table: Any) -> tuple[dict[str, Fill], dict[str, tuple[float, float]]]:
+    """The walk of 004 with alphabet compression and without; reads and writes of a node, of these and our bare walk."""
     nodes, classes = source_nodes(trie), table.class_count
     flat = np.array(table.transitions, dtype=np.int32)
     by_byte = flat.reshape(-1, classes)[:, table.byte_class]
@@ -105,138 +201,30 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     layouts: dict[str, tuple[Any, Any]] = {LAYOUT: (flat, table.byte_class), f"{LAYOUT}, all bytes": (by_byte, None)}
     counted: dict[str, tuple[float, float]] = {}
     for engine, parts in layouts.items():
-        engines[engine] = partial(_walk_source_once, trie, nodes, parts)
         visited, survived = walk_source(trie, nodes, *parts, 0, np.zeros(trie.size // 32 + 1, dtype=np.uint32))
         # node, stack, alphabet, table; and the mask where the node survives, which is written as the stack is
         counted[engine] = (4 if parts[1] is not None else 3) + survived / visited, 2 * survived / visited
     counted["tokdfa, walk alone"] = counted[LAYOUT]
-    if typed.peers:
-        peer = create_backend(PEER, vocab, **PEER_OPTIONS).compile(constraint)
-        engines[f"{PEER} slices off"] = _fill_once(peer)
-
-    samples: dict[str, list[int]] = {engine: [] for engine in engines}
-    found: dict[str, masks.Mask] = {}
-    cycles = [cycle_ns()]
-    with collector_off():
-        for engine, fill in engines.items():
-            _, found[engine] = fill()
-        for _ in range(typed.repeats):
-            for engine, fill in engines.items():
-                samples[engine].append(fill()[0])
-        cycles.append(cycle_ns())
-        for engine, climb in (_ladder(trie, flat.tolist(), table.byte_class.tolist()) if typed.ladder else {}).items():
-            samples[engine] = []
-            for _ in range(typed.ladder):
-                taken, found[engine] = climb()
-                samples[engine].append(taken)
-
-    ns_per_cycle = sum(cycles) / len(cycles)
-    ours = masks.mask_to_bool(found["tokdfa"], vocab.size)
-    ends = np.zeros(vocab.size, dtype=np.bool_)
-    ends[list(vocab.end_tokens)] = True
-    rows = []
-    for engine, nanoseconds in samples.items():
-        allowed = masks.mask_to_bool(found[engine], vocab.size)
-        rows.append(
-            {
-                "tokenizer": settings["tokenizer"],
-                "vocab_size": vocab.size,
-                "trie_nodes": trie.node_count,
-                "pattern": constraint.pattern,
-                "label": settings.get("label") or constraint.name,
-                "engine": engine,
-                "allowed": int(allowed.sum()),
-                "density": float(allowed.sum()) / vocab.size,
-                # the bare walk knows nothing of end tokens
-                "differs": int(((allowed != ours) & ~ends).sum()),
-                "nodes_visited": work.nodes_visited,
-                "ns_median": float(np.median(nanoseconds)),
-                "ns_min": float(min(nanoseconds)),
-                "ns_per_node": float(np.median(nanoseconds)) / max(1, work.nodes_visited),
-                "ns_per_cycle": ns_per_cycle,
-                "cycles": float(np.median(nanoseconds)) / max(1, work.nodes_visited) / ns_per_cycle,
-                "build_ms": float(np.median(build_ns)) * 1e-6,
-                **dict(zip(("reads", "writes"), counted.get(engine, (None, None)), strict=True)),
-            }
-        )
-    return rows
+    return {engine: partial(_walk_source_once, trie, nodes, parts) for engine, parts in layouts.items()}, counted
 
 
-def _measure_grammar(
-    settings: dict[str, Any], typed: Settings, constraint: Grammar, texts: list[str]
-) -> list[dict[str, Any]]:
-    """The rows of a grammar: all masks along its texts, engine by engine in turn."""
-    tokenizer = load_tokenizer(settings["tokenizer"])
-    vocab = tokenizer.vocabulary
-    engines = {GRAMMAR: create_backend("earley_trie", vocab, **GRAMMAR_OPTIONS).compile(constraint)}
-    if typed.peers:
-        engines[f"{PEER} slices off"] = create_backend(PEER, vocab, **PEER_OPTIONS).compile(constraint)
-    places: dict[str, list[Matcher]] = {engine: [] for engine in engines}
-    for written in texts:
-        for engine, compiled in engines.items():
-            matcher = compiled.start()
-            for token in tokenizer.encode(written):
-                places[engine].append(matcher.fork())
-                matcher.advance(token)
-    count, nodes = len(places[GRAMMAR]), 0
-    turns = max(3, typed.repeats // count)  # a grammar has hundreds of masks, a pattern one
-    times = {engine: np.zeros((turns, count)) for engine in engines}
-    allowed = {engine: np.zeros((count, vocab.size), dtype=np.bool_) for engine in engines}
-    cycles = [cycle_ns()]
-    with collector_off():
-        for turn in range(-1, turns):  # the first turn warms up
-            for place in range(count):
-                for engine in engines:
-                    matcher = places[engine][place].fork()
-                    before = matcher.counters.get("nodes_visited", 0)
-                    nanoseconds, mask = _walk_once(matcher.fill_mask, vocab.size)
-                    if turn >= 0:
-                        times[engine][turn, place] = nanoseconds
-                    else:
-                        allowed[engine][place] = masks.mask_to_bool(mask, vocab.size)
-                        nodes += matcher.counters.get("nodes_visited", 0) - before
-    cycles.append(cycle_ns())
-    ns_per_cycle, mean_allowed = sum(cycles) / len(cycles), float(allowed[GRAMMAR].sum()) / count
-    rows = []
-    for engine, samples in times.items():
-        total = float(np.median(samples, axis=0).sum())
-        rows.append(
-            {
-                "tokenizer": settings["tokenizer"],
-                "vocab_size": vocab.size,
-                "trie_nodes": vocab.trie.node_count,
-                "pattern": None,
-                "label": settings.get("label") or constraint.name,
-                "engine": engine,
-                "allowed": int(mean_allowed),
-                "density": mean_allowed / vocab.size,
-                "differs": int((allowed[engine] != allowed[GRAMMAR]).sum()),
-                "nodes_visited": nodes,
-                "ns_median": total,
-                "ns_min": float(samples.min(axis=0).sum()),
-                "ns_per_node": total / max(1, nodes),
-                "ns_per_cycle": ns_per_cycle,
-                "cycles": total / max(1, nodes) / ns_per_cycle,
-                "build_ms": None,
-                "reads": None,
-                "writes": None,
-            }
-        )
-    return rows
-
-
-def _walk_once(fill: Callable[[masks.Mask], object], size: int) -> tuple[int, masks.Mask]:
-    """Nanoseconds of one fill of a fresh mask, and the mask."""
+def _walk_once(fill: Callable[[masks.Mask], object], size: int) -> tuple[int, masks.Mask, int]:
+    """Nanoseconds of one fill of a fresh mask, the mask, and its tokens."""
     mask = masks.allocate_mask(size)
-    return time_call(partial(fill, mask))[1], mask
+    return time_call(partial(fill, mask))[1], mask, size
 
 
-def _walk_source_once(trie: TokenTrie, nodes: Any, parts: tuple[Any, Any]) -> tuple[int, masks.Mask]:
+def _fill_fork(matcher: Matcher) -> Fill:
+    """A measurement of one mask of a matcher; the fork is made outside the clock."""
+    return lambda: _walk_once(matcher.fork().fill_mask, matcher.vocab.size)
+
+
+def _walk_source_once(trie: TokenTrie, nodes: Any, parts: tuple[Any, Any]) -> tuple[int, masks.Mask, int]:
     """As `_walk_once`, by the walk of 004."""
     words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
     nanoseconds = time_call(partial(walk_source, trie, nodes, *parts, 0, words))[1]
     words[trie.size >> 5] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)  # the spare bit
-    return nanoseconds, words.view(np.int32)[: masks.mask_words(trie.size)].copy()
+    return nanoseconds, words.view(np.int32)[: masks.mask_words(trie.size)].copy(), trie.size
 
 
 class _Rows:
@@ -250,10 +238,9 @@ class _Rows:
         return target if target >= 0 else None
 
 
-def _ladder(
-    trie: TokenTrie, table: list[int], byte_class: list[int]
-) -> dict[str, Callable[[], tuple[int, masks.Mask]]]:
+def _ladder(trie: TokenTrie, lazy: Any) -> dict[str, Fill]:
     """A measurement of each form of 004 in plain Python."""
+    table, byte_class = np.array(lazy.transitions).tolist(), lazy.byte_class.tolist()
     tree = build_tree((token, trie.token_bytes.of(token)) for token in trie.order.tolist())
     array = flatten(tree)
     forms: dict[str, Callable[[StackOfStates], set[int]]] = {
@@ -262,22 +249,11 @@ def _ladder(
         "004, no recursion": partial(walk_flat, array),
     }
 
-    def climb(form: Callable[[StackOfStates], set[int]]) -> tuple[int, masks.Mask]:
+    def climb(form: Callable[[StackOfStates], set[int]]) -> tuple[int, masks.Mask, int]:
         allowed, nanoseconds = time_call(partial(form, StackOfStates(_Rows(table, byte_class), 0)))
-        return nanoseconds, masks.mask_from_ids(sorted(allowed), trie.size)
+        return nanoseconds, masks.mask_from_ids(sorted(allowed), trie.size), trie.size
 
     return {name: partial(climb, form) for name, form in forms.items()}
-
-
-def _fill_once(compiled: CompiledConstraint) -> Callable[[], tuple[int, masks.Mask]]:
-    """A measurement of one first mask: forks are made outside the clock."""
-    pristine = compiled.start()
-
-    def fill() -> tuple[int, masks.Mask]:
-        matcher = pristine.fork()
-        return _walk_once(matcher.fill_mask, compiled.vocab.size)
-
-    return fill
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
