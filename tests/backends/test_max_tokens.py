@@ -12,7 +12,10 @@ import pytest
 
 import tokdfa
 from tokdfa import mask as masks
-from tokdfa.errors import ArgumentError, LimitExceeded, TokenRefused, UnsupportedConstraint
+from tokdfa.backends.shortest_ends import ShortestEnds
+from tokdfa.backends.situation_source import SituationSource
+from tokdfa.core.budget import Budget, spending
+from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, TokenRefused, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -157,6 +160,121 @@ def test_special_tokens_of_a_grammar_count() -> None:
         matcher = tokdfa.compile(grammar, vocab, backend).start(max_tokens=2)
         assert allowed_by(matcher) == [257]
         assert matcher.shortest_completion() == [257, ord("x")]
+
+
+class Unguided(SituationSource):
+    """A source without its waypoints, so that a search expands whatever is near."""
+
+    def __init__(self, source: SituationSource) -> None:
+        self.number, self.step, self.targets = source.number, source.step, source.targets
+        self.fill, self.can_end = source.fill, source.can_end
+
+
+def random_grammar(chance: random.Random) -> tokdfa.Grammar:
+    """Rules over a few letters and brackets, nested, some optional; each comes to an end by its first alternative."""
+
+    def symbol() -> str:
+        kind = chance.randrange(5)
+        if kind == 0:
+            return chance.choice(("/[ab]+/", "/a{0,9}b/", "/(ab|c)*d/"))
+        if kind < 3:
+            return f"n{chance.randrange(4)}" + chance.choice(("", "", "?", "*"))
+        return '"' + "".join(chance.choices("abcd[],", k=chance.randint(1, 5))) + '"'
+
+    def row() -> str:
+        return " ".join(symbol() for _ in range(chance.randint(1, 4)))
+
+    rules = []
+    for number in range(4):
+        first = '"' + "".join(chance.choices("abcd[],", k=chance.randint(1, 3))) + '"'
+        rules.append(f"n{number}: " + " | ".join([first, *(row() for _ in range(chance.randint(1, 3)))]))
+    required = " ".join(f"n{chance.randrange(4)}" for _ in range(3))
+    return tokdfa.Grammar("\n".join([f'start: "[" {required} "]"', *rules]))
+
+
+def random_vocabulary(chance: random.Random, letters: str) -> Vocabulary:
+    longer = {"".join(chance.choices(letters, k=chance.randint(2, 5))).encode() for _ in range(25)}
+    tokens = [*BYTES, *sorted(longer), b""]
+    return Vocabulary(tokens, end_tokens=[len(tokens) - 1])
+
+
+def random_schema(chance: random.Random) -> tokdfa.JsonSchema:
+    """Objects of objects, members of any JSON and short strings among them, some required."""
+
+    def value(depth: int) -> Any:
+        plain: list[Any] = [{}, {"type": "array"}, {"type": "boolean"}, {"type": "string", "maxLength": 3}]
+        plain.append({"enum": ["abc", "bca"]})
+        return members(depth - 1) if depth and chance.random() < 0.3 else chance.choice(plain)
+
+    def members(depth: int) -> dict[str, Any]:
+        names = sorted({"".join(chance.choices("abc", k=chance.randint(1, 6))) for _ in range(3)})
+        properties = {name: value(depth) for name in names}
+        required, is_open = chance.sample(names, chance.randint(1, len(names))), chance.random() < 0.5
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": is_open}
+
+    return tokdfa.JsonSchema(members(2), whitespace="compact", escapes="needed")
+
+
+@pytest.mark.parametrize("kind", ["longest", "any", "schema"])
+def test_what_waypoints_spare_is_no_shorter(kind: str) -> None:
+    compared, plain_work, guided_work, slack = 0, 0, 0, 0
+    for seed in range(15):
+        chance = random.Random(seed)
+        if kind == "schema":
+            constraint: Any = random_schema(chance)
+            vocab = random_vocabulary(chance, 'abc"{}[],:')
+            options: dict[str, Any] = {}
+        else:
+            constraint, vocab = random_grammar(chance), random_vocabulary(chance, "abcd[],")
+            options = {"lexer": kind}
+        compiled = tokdfa.compile(constraint, vocab, "pushdown_trie", **options)
+        for matcher in walks(compiled, count=2, length=4):
+            plain = ShortestEnds(Unguided(matcher.situation_source()), vocab)
+            try:
+                with spending(Budget(0.3, 256, "step"), "a search without waypoints"):
+                    expected = len(plain.path(matcher._whereabouts()))
+            except LimitExceeded:
+                continue  # too many situations are near: what waypoints are for
+            except EmptyLanguageError:
+                with pytest.raises(EmptyLanguageError, match="no tokens lead"):
+                    matcher.shortest_completion()
+                continue
+            ends = matcher.shortest_completion()
+            assert len(ends) == expected, (seed, str(constraint))
+            for token in ends:
+                matcher.advance(token)
+            assert matcher.can_end()
+            guided = next(iter(compiled.ends.values()))
+            for situation, (least, most) in plain._bounds.items():
+                if least == most and situation in guided._bounds:
+                    low, high = guided._bounds[situation]
+                    assert low <= least <= high
+            compared += 1
+            plain_work += len(plain._edges)
+            guided_work += len(guided._edges)
+            slack += sum(tokens > 1 for tokens in guided._slacks.values())
+    assert compared > 10
+    assert slack  # some ends of tokens take two tokens and more
+    assert guided_work < plain_work or kind == "any"  # to know the slack of a waypoint is to expand it
+
+
+def test_free_json_between_required_members_is_settled() -> None:
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    members: dict[str, Any] = {
+        f"{word}Of{k}": {} for k, word in enumerate(("replicas", "conditions", "metrics", "kind"))
+    }
+    schema = {"properties": members, "required": list(members), "additionalProperties": False, "type": "object"}
+    compiled = tokdfa.compile(tokdfa.JsonSchema(schema), tokenizer.vocabulary, "pushdown_trie")
+    matcher = compiled.start()
+    with pytest.raises(LimitExceeded, match="step_seconds"), spending(compiled.working.budget, "without waypoints"):
+        ShortestEnds(Unguided(matcher.situation_source()), tokenizer.vocabulary).path(matcher._whereabouts())
+    ends = matcher.shortest_completion()
+    ending = compiled.start(max_tokens=len(ends))
+    for token in ends:
+        ending.advance(token)
+    assert ending.can_end()
+    with pytest.raises(ArgumentError, match=f"the shortest has {len(ends)}"):
+        compiled.start(max_tokens=len(ends) - 1)
 
 
 def test_errors_say_what_to_do() -> None:

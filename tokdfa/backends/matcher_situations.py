@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.backends.situation_source import SituationSource
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +41,7 @@ class Numbered(Protocol):
 
 
 @dataclass(frozen=True)
-class NumberedSituations:
+class NumberedSituations(SituationSource):
     """The states of a compiled constraint, each its own number."""
 
     compiled: Numbered
@@ -66,7 +67,7 @@ class NumberedSituations:
         return self.compiled.accepts(situation)
 
 
-class MatcherSituations:
+class MatcherSituations(SituationSource):
     """The states of any matcher as situations, numbered as they are met. `targets` takes some us a token."""
 
     def __init__(self, matcher: StateMatcher[Any]) -> None:

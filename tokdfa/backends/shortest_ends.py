@@ -8,6 +8,14 @@ Tokens that lead to one situation are one edge, so a situation has some dozens o
 a breadth-first search over situations finds the distance. That holds for context-free constraints as well: a situation
 holds its stack, so there are infinitely many, but no search looks further ahead than the distance.
 
+Among the nearest situations of JSON are thousands that no shortest way passes: names half written, members that
+nobody asked for, values inside values. Grammar engines know *waypoints* of a situation q, such that every way from q to
+an end passes one, maybe inside a token: where what is being read ends, or where the innermost calls return. Let the end
+of a token that is read from a waypoint r never take more than s tokens (the *slack* of r, mostly 1: the end is a token
+itself, or leads to where a token leads). A search that met every waypoint r of q no later than s - 1 tokens before q
+leaves q out: the ways through r are as short. That is exact, as waypoints that were left out themselves were so for
+others met before.
+
 A search leaves bounds behind. Let it have met some situations, of which it expanded part; the others are its *leaves*.
 A way to an end from an expanded one stays among these, or comes to a leaf first. So with the lower bounds of the leaves
 the shortest ways along the edges seen are lower bounds of all, and with their upper bounds upper ones. Where both are
@@ -24,6 +32,8 @@ of 002, made as it is met.
 from __future__ import annotations
 
 import heapq
+import weakref
+from bisect import bisect_right
 from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -33,8 +43,11 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
+from tokdfa.errors import EmptyLanguageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import numpy.typing as npt
 
     from tokdfa.backends.situation_source import SituationSource
@@ -47,6 +60,10 @@ if TYPE_CHECKING:
 RECENT = 8
 #: What an expanded situation and an edge take.
 NS_PER_SITUATION, NS_PER_EDGE = 300_000, 1_000
+#: What it takes to read the end of a token.
+NS_PER_READ = 10_000
+#: Waypoints of one situation at most, others are not made use of; and how often theirs are looked up.
+MOST_WAYPOINTS, MOST_LAYERS = 50, 4
 #: No end is known.
 FAR = 1 << 30
 
@@ -66,6 +83,9 @@ class ShortestEnds:
         self._edges: dict[int, tuple[Int32, Int32]] = {}
         #: Situation -> the least and the most that its distance can be.
         self._bounds: dict[int, tuple[int, int]] = {}
+        #: (situation, whether calls return) -> its waypoints; waypoint -> its slack.
+        self._waypoints: dict[tuple[int, bool], frozenset[int]] = {}
+        self._slacks: dict[int, int] = {}
 
     def is_within(self, state: Any, tokens: int) -> bool:
         """Whether so many tokens are enough to come to an end."""
@@ -73,16 +93,19 @@ class ShortestEnds:
             return self._is_within(self._source.number(state), tokens)
 
     def path(self, state: Any) -> list[int]:
-        """The fewest tokens to an end; of several such ways one, always the same."""
+        """The fewest tokens to an end; of several such ways one."""
         tokens = []
         with self._lock:
             situation = self._source.number(state)
             self._settle(situation, FAR)
-            while left := self._bounds[situation][0]:
+            if self._bounds[situation][0] >= FAR:
+                raise EmptyLanguageError("no tokens lead from here to an end: the longest match may cut off every text")
+            for left in reversed(range(self._bounds[situation][0])):
                 targets, firsts = self._edges_of(situation)
-                nearer = next(k for k, target in enumerate(targets.tolist()) if self._is_within(target, left - 1))
+                # the search has seen one of them to be so near
+                nearer = next(k for k, target in enumerate(targets.tolist()) if self._bounds_of(target)[1] <= left)
                 situation = int(targets[nearer])
-                self._settle(situation, FAR)
+                self._bounds[situation] = left, left
                 tokens.append(int(firsts[nearer]))
         return tokens
 
@@ -118,33 +141,48 @@ class ShortestEnds:
 
     def _search(self, start: int, tokens: int) -> None:
         """Expand what is near `start`, nearest first, until its distance is known or seen to be more than `tokens`."""
-        met, expanded = {start}, []
-        agenda, steps, best = [start], 0, FAR
+        met, expanded, spared = {start: 0}, list[int](), dict[int, frozenset[int]]()
+        agenda, steps, best, done = [start], 0, FAR, set[int]()
         while agenda and steps < min(best, tokens + 1):
-            following = []
-            for here in agenda:
+            following, together = [], set(agenda)
+            # those whose waypoints are as near go last, and may be spared
+            for here in sorted(agenda, key=lambda here: not together.isdisjoint(self._waypoints_of(here, False))):
+                done.add(here)
                 if steps + self._bounds_of(here)[0] >= min(best, tokens + 1):
                     continue  # no nearer than what is known
-                expanded.append(here)
-                for target in self._edges_of(here)[0].tolist():
-                    if target not in met:
-                        met.add(target)
-                        least, most = self._bounds_of(target)
-                        best = min(best, steps + 1 + most)
-                        if least < most:
-                            following.append(target)
+                for waypoints in self._layers(here):
+                    if all(k in done and met[k] + self._slack_of(k) <= steps + 1 for k in waypoints):
+                        spared[here] = waypoints
+                        break
+                else:
+                    expanded.append(here)
+                    for target in self._edges_of(here)[0].tolist():
+                        if target not in met:
+                            met[target] = steps + 1
+                            least, most = self._bounds_of(target)
+                            best = min(best, steps + 1 + most)
+                            if least < most:
+                                following.append(target)
             agenda, steps = following, steps + 1
-        self._spread(met, expanded)
+        self._spread(met, expanded, spared)
+        least, most = self._bounds[start]
+        self._bounds[start] = max(least, min(best, tokens + 1)), most
 
-    def _spread(self, met: set[int], expanded: list[int]) -> None:
+    def _spread(self, met: Iterable[int], expanded: list[int], spared: dict[int, frozenset[int]]) -> None:
         """Better bounds for the situations of a search, from those of its leaves, along its edges."""
         sources = defaultdict(list)
         for here in expanded:
             for target in self._edges_of(here)[0].tolist():
-                sources[target].append(here)
+                sources[target].append((here, 1))
         spend(NS_PER_EDGE * len(sources))
-        inside = set(expanded)
-        for which in (0, 1):
+        for which in (1, 0):
+            inside = set(expanded)
+            if which == 0:  # no way is shorter than the shortest from the waypoints
+                for here, waypoints in spared.items():
+                    if all(self._slack_of(waypoint) == 1 for waypoint in waypoints):
+                        inside.add(here)
+                        for waypoint in waypoints:
+                            sources[waypoint].append((here, 0))
             found: dict[int, int] = {}
             agenda = [(self._bounds[leaf][which], leaf) for leaf in met if leaf not in inside]
             heapq.heapify(agenda)
@@ -153,15 +191,62 @@ class ShortestEnds:
                 if distance >= FAR or here in found:
                     continue
                 found[here] = distance
-                for source in sources.get(here, ()):
+                for source, length in sources.get(here, ()):
                     if source not in found:
-                        heapq.heappush(agenda, (distance + 1, source))
-            for here in expanded:
+                        heapq.heappush(agenda, (distance + length, source))
+            for here in inside:
                 bounds = self._bounds[here]
                 if which == 0:
                     self._bounds[here] = max(bounds[0], found.get(here, FAR)), bounds[1]
                 else:
                     self._bounds[here] = bounds[0], min(bounds[1], found.get(here, FAR))
+
+    def _layers(self, situation: int) -> Iterator[frozenset[int]]:
+        """Sets of waypoints, the nearest first: where instructions end, and then where calls return."""
+        for calls in (False, True):
+            waypoints = self._waypoints_of(situation, calls)
+            for _ in range(MOST_LAYERS):
+                if not waypoints:
+                    break
+                yield waypoints
+                beyond = [self._waypoints_of(waypoint, calls) for waypoint in waypoints]
+                waypoints = frozenset().union(*beyond) if all(beyond) else frozenset()
+
+    def _waypoints_of(self, situation: int, calls: bool) -> frozenset[int]:
+        """See `SituationSource.waypoints`."""
+        found = self._waypoints.get((situation, calls))
+        if found is None:
+            some = self._source.waypoints(situation, calls)
+            found = frozenset(some if len(some) <= MOST_WAYPOINTS and situation not in some else ())
+            self._waypoints[situation, calls] = found
+        return found
+
+    def _slack_of(self, situation: int) -> int:
+        """How many tokens the end of a token takes from here at most, or its like; 1 if there is none."""
+        slack = self._slacks.get(situation)
+        if slack is None:
+            slack = 1
+            reached = {situation, *self._edges_of(situation)[0].tolist()}
+            for byte in range(256):
+                if self._source.read(situation, bytes([byte])) >= 0:
+                    slack = max(slack, self._slack_after(situation, byte, reached))
+            self._slacks[situation] = slack
+        return slack
+
+    def _slack_after(self, situation: int, byte: int, reached: set[int]) -> int:
+        """The slack by ends of tokens that begin with a byte."""
+        ends, slack, k = unspelled_ends(self._vocab, byte), 1, 0
+        while k < len(ends):
+            end = ends[k]
+            found = self._source.read(situation, end)
+            if found >= 0:
+                slack = max(slack, 1 if found in reached else fewest_tokens(self._vocab, end))
+                k += 1
+            else:  # and no other one that begins as badly
+                bad = next(n for n in range(1, len(end) + 1) if self._source.read(situation, end[:n]) < 0)
+                k = bisect_right(ends, end[:bad], k, key=lambda other: other[:bad])
+            spend(NS_PER_READ)
+        return slack
 
     def _edges_of(self, situation: int) -> tuple[Int32, Int32]:
         """The situations that tokens lead to, each once, and the lowest token to each."""
@@ -189,3 +274,31 @@ class ShortestEnds:
             leads = leads.copy()
             leads[others] = [self._source.step(situation, int(token)) for token in others]
         return leads
+
+
+#: By vocabulary: the texts of tokens, and by byte the ends that are none.
+_unspelled: weakref.WeakKeyDictionary[Vocabulary, tuple[frozenset[bytes], dict[int, list[bytes]]]]
+_unspelled = weakref.WeakKeyDictionary()
+
+
+def unspelled_ends(vocab: Vocabulary, byte: int) -> list[bytes]:
+    """The ends of tokens that begin with a byte and are no tokens themselves, sorted. Kept for the vocabulary."""
+    if vocab not in _unspelled:
+        _unspelled[vocab] = frozenset(map(vocab.token_bytes, range(vocab.size))), {}
+    spelled, known = _unspelled[vocab]
+    if byte not in known:
+        data, places = vocab.byte_data.tobytes(), np.flatnonzero(vocab.byte_data == byte)
+        stops = vocab.offsets[np.searchsorted(vocab.offsets, places, side="right")]
+        ends = {data[place:stop] for place, stop in zip(places.tolist(), stops.tolist(), strict=True)}
+        known[byte] = sorted(ends - spelled)
+    return known[byte]
+
+
+def fewest_tokens(vocab: Vocabulary, text: bytes) -> int:
+    """The fewest tokens that spell a text; FAR if none do."""
+    fewest = [0] + [FAR] * len(text)
+    for begin in range(len(text)):
+        for token in vocab.trie.prefixes_of(text[begin:]):
+            end = begin + len(vocab.token_bytes(token))
+            fewest[end] = min(fewest[end], fewest[begin] + 1)
+    return fewest[-1]

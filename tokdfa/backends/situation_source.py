@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tokdfa.errors import UnsupportedConstraint
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -34,3 +36,14 @@ class SituationSource(Protocol):
 
     def can_end(self, situation: int) -> bool:
         """Whether the text may end."""
+
+    def waypoints(self, situation: int, calls: bool) -> list[int]:
+        """Situations of which every way to an end passes one, maybe inside a token; none: that is not known.
+
+        They are where what is being read ends, or with `calls` where the innermost calls return.
+        """
+        return []
+
+    def read(self, situation: int, text: bytes) -> int:
+        """The situation after some bytes, -1 if they are not allowed. Asked of waypoints only."""
+        raise UnsupportedConstraint("situations without waypoints are not read byte by byte")

@@ -32,6 +32,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.matcher import Matcher, StateMatcher
 from tokdfa.backends.matcher_situations import MatcherSituations
+from tokdfa.backends.situation_source import SituationSource
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.backends.situation_source import SituationSource
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]
@@ -236,7 +236,7 @@ def _after(matcher: Matcher, token: int) -> Matcher:
 
 
 @dataclass(frozen=True)
-class HealingSituations:
+class HealingSituations(SituationSource):
     """The bytes of the head that are there, and after the head those of the constraint: see
     `tokdfa.backends.situation_source`. `start`: where the constraint's texts begin.
     """

@@ -51,6 +51,7 @@ from tokdfa.backends.earley_trie.slices import Slicer, slice_set
 from tokdfa.backends.earley_trie.targets import targets_of
 from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.backends.proper import WithProper
+from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.situations import CompiledSituations, SituationMatcher
 
 if TYPE_CHECKING:
@@ -214,18 +215,25 @@ class EarleyMatcher(SituationMatcher):
         return self._compiled.texts
 
 
-class EarleySituations:
+class EarleySituations(SituationSource):
     """The situations of a compiled grammar (`tokdfa.backends.earley_trie.strategy`), each of which is its own
     number.
     """
 
     def __init__(self, compiled: CompiledEarley) -> None:
         self._compiled = compiled
-        self.step, self.can_end = compiled.step, compiled.can_end
 
     def number(self, state: int) -> int:
         """The state itself."""
         return state
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        return self._compiled.step(situation, token)
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
+        return self._compiled.can_end(situation)
 
     def fill(self, situation: int, out: Mask) -> None:
         """Overwrite `out` with the tokens allowed in a situation."""

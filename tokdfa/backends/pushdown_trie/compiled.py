@@ -27,6 +27,7 @@ from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.backends.pushdown_trie.partition_lookup import W_SIGNATURE
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
+from tokdfa.backends.situation_source import SituationSource
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
 from tokdfa.vocabulary.mask_store import MaskStore
 
@@ -381,7 +382,7 @@ class PushdownMatcher(StateMatcher[int]):
 
 
 @dataclass(frozen=True)
-class PushdownSituations:
+class PushdownSituations(SituationSource):
     """The rows of a compiled constraint in one generation, each its own number, as `tokdfa.backends.situation_source`
     asks for them.
     """
@@ -406,6 +407,16 @@ class PushdownSituations:
         """Overwrite `out` with the tokens allowed in a situation."""
         if not self.generation.masks.fill(situation, out):
             self.compiled.fill(self.generation, situation, out)
+
+    def read(self, situation: int, text: bytes) -> int:
+        """The situation after some bytes, -1 if they are not allowed."""
+        with self.compiled.lock:
+            return self.generation.machine.run_text(text, situation)
+
+    def waypoints(self, situation: int, calls: bool) -> list[int]:
+        """See `SituationSource.waypoints`."""
+        with self.compiled.lock:
+            return self.generation.machine.waypoints(situation, calls)
 
     def targets(self, situation: int) -> Int32:
         """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.

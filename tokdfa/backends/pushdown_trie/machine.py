@@ -29,11 +29,23 @@ from tokdfa.backends.pushdown_trie.rows import (
     add_found,
     intern_row,
 )
-from tokdfa.backends.pushdown_trie.stacks import ROOT, pack_entry
+from tokdfa.backends.pushdown_trie.stacks import ROOT, ROW_PLACE, pack_entry
 from tokdfa.backends.pushdown_trie.steps import run_kernel, step_all_kernel, walk_rows_kernel
 from tokdfa.core.budget import spend
 from tokdfa.errors import LimitExceeded
-from tokdfa.program.program import FIRST, OPERATION, RETURN_PLACE, SECOND, TOKEN
+from tokdfa.program.program import (
+    CALL,
+    COUNTED,
+    FIRST,
+    NAMES,
+    NAMES_LOW,
+    NAMES_TARGETS,
+    OPERATION,
+    RETURN_PLACE,
+    SECOND,
+    TERMINAL,
+    TOKEN,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,8 +202,38 @@ class Machine(MachineTables):
             for place, _, stack in self.items(border)
             if self.code[place, OPERATION] == TOKEN and int(self.code[place, FIRST]) in token_sets
         ]
-        if not following:
-            return -1
+        return self._intern(following) if following else -1
+
+    def waypoints(self, row: int, calls: bool) -> list[int]:
+        """Rows of which every text that `row` takes passes one: where the instructions that are being read end, or with
+        `calls` where the innermost calls return. None: that is not known, or is the end of the text. O(items).
+        """
+        if self.row_fallback[row] >= 0:
+            return []
+        following: set[tuple[int, int]] = set()
+        for item in self.rows.content(row)[:-1].tolist():
+            place, stack = item >> a.PLACE_SHIFT, item & a.STACK_MASK
+            ends = self.stack(stack) if calls else [(end, stack) for end in self._places_after(place)]
+            if not ends:
+                return []
+            following.update(ends)
+        if any(place == ROW_PLACE or (place == RETURN_PLACE and stack == ROOT) for place, stack in following):
+            return []
+        return [self._intern([entry]) for entry in sorted(following)]
+
+    def _places_after(self, place: int) -> list[int]:
+        """Where an instruction goes on once it has read; none if it only leads to others."""
+        operation, first, second = self.code[place].tolist()
+        if operation in (CALL, TERMINAL, TOKEN, COUNTED):
+            return [second]
+        if operation != NAMES:
+            return []
+        low, high, other, _, targets = self.arguments[first + NAMES_LOW : first + NAMES_TARGETS + 1].tolist()
+        named: list[int] = self.arguments[targets : targets + high - low + 1].tolist()
+        return [*named, *self._places_after(other)] if other >= 0 else named
+
+    def _intern(self, following: list[tuple[int, int]]) -> int:
+        """The row at these places, with these stacks."""
 
         def intern(machine: Any, _: Any) -> Any:
             count = 0
