@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import re
 from functools import cache
@@ -12,7 +13,7 @@ import pytest
 import tokdfa
 from tests.backends.test_max_tokens import allowed_by
 from tokdfa.backends.region_budget import think_first
-from tokdfa.errors import ArgumentError, OptionError, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, OptionError, TokenRefused
 from tokdfa.grammar.parts import json, regex, special, text
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -32,8 +33,8 @@ SPELLED = {token: VOCAB.token_bytes(token).decode() for token in range(10)} | {1
 class Search:
     """What may follow a text and a number of tokens, by trying: texts are those of `re`."""
 
-    def __init__(self, budget: int, begin: str, end: str) -> None:
-        self.budget, self.begin, self.end = budget, begin, end
+    def __init__(self, budget: int, begin: str, end: str, most: int = 99) -> None:
+        self.budget, self.begin, self.end, self.most = budget, begin, end, most
         self.whole = re.compile(rf"{begin}((?!{end})[ab</>])*?{end}[ab]{{1,2}}")
         self.after = cache(self._after)
 
@@ -46,6 +47,8 @@ class Search:
 
     @cache  # noqa: B019
     def completes(self, text: str, used: int) -> bool:
+        if used > self.most:
+            return False
         if not (text.startswith(self.begin) or self.begin.startswith(text)):
             return False
         if not self.is_closed(text) and (used >= self.budget or set(text[len(self.begin) :]) & set("TE")):
@@ -57,6 +60,7 @@ class Search:
         return bool(self.after(text, used))
 
 
+@pytest.mark.parametrize("spare", [None, 0, 1, 3])
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("budget", "begin", "end"),
@@ -72,12 +76,18 @@ class Search:
         (4, "<b>", "<e>"),
     ],
 )
-def test_masks_are_those_of_a_search(engine: str, budget: int, begin: str, end: str) -> None:
+def test_masks_are_those_of_a_search(engine: str, budget: int, begin: str, end: str, spare: int | None) -> None:
+    """Without and with a budget of the whole, of the fewest tokens there are or some to spare."""
     compiled = think_first(regex("[ab]{1,2}"), VOCAB, budget, begin=begin, end=end, backend=engine)
     marks = {"<t>": "T", "<e>": "E"}
-    search, chance = Search(budget, marks.get(begin, begin), marks.get(end, end)), random.Random(budget)
-    for _ in range(25):
-        matcher: Matcher = compiled.start()
+    of_marks, chance = (marks.get(begin, begin), marks.get(end, end)), random.Random(budget)
+    most = next(n for n in range(20) if Search(budget, *of_marks, n).completes("", 0))
+    assert len(compiled.start().shortest_completion()) == most
+    with pytest.raises(ArgumentError, match=f"the shortest has {most}"):
+        compiled.start(max_tokens=most - 1)
+    search = Search(budget, *of_marks) if spare is None else Search(budget, *of_marks, most + spare)
+    for _ in range(25 if spare is None else 10):
+        matcher: Matcher = compiled.start(max_tokens=None if spare is None else most + spare)
         other = matcher.fork()
         while not matcher.is_finished():
             text = "".join(SPELLED[token] for token in matcher.tokens)
@@ -125,6 +135,25 @@ def test_thinking_is_cut_and_the_answer_is_whole() -> None:
     assert matcher.can_end()
 
 
+def test_long_answers_and_both_budgets() -> None:
+    """The answer takes more tokens than are left to the region, so neither budget implies the other."""
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    compiled = think_first(json({"const": "abcdefghijklmnopqrstuvwxyz0123456789"}), tokenizer, 8)
+    shortest = len(compiled.start().shortest_completion())
+    matcher = compiled.start(max_tokens=shortest + 2)
+    for token in tokenizer.encode("<think>Hm" * 9):
+        if not matcher.allows(token):
+            break
+        matcher.advance(token)
+    twin = pickle.loads(pickle.dumps(matcher))
+    ends = matcher.shortest_completion()
+    assert len(matcher.tokens) + len(ends) <= shortest + 2
+    for token in ends:
+        assert token in allowed_by(twin)
+        twin.advance(token)
+    assert twin.can_end()
+
+
 def test_errors() -> None:
     with pytest.raises(ArgumentError, match="which takes 2"):
         think_first("a", VOCAB, 1, begin="", end="</>")
@@ -133,5 +162,3 @@ def test_errors() -> None:
     for end in ("", regex("a|b")):
         with pytest.raises(OptionError, match="needs an end"):
             think_first("a", VOCAB, 9, end=end)
-    with pytest.raises(UnsupportedConstraint, match="max_tokens"):
-        think_first("a", VOCAB, 4, begin="", end="</>").start(max_tokens=1)

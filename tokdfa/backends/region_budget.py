@@ -10,21 +10,28 @@ on the thoughts, so it is found out once: the *remainders*, what tokens have beh
 begin with. The region is then a language of its own, ``begin, any text, end`` and perhaps a remainder, whose least
 numbers are those of the whole. As any text is allowed inside, with tokens left there is always a next one. Remainders
 that cut a character are left out.
+
+`start(max_tokens=...)` bounds the whole as well: what is left out then cannot be closed in either budget, by the least
+number of tokens over both (`RegionSituations`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.matcher import Matcher
 from tokdfa.backends.max_tokens import ends_of
 from tokdfa.backends.registry import compile as compile_constraint
+from tokdfa.backends.situation_source import SituationSource
 from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
 from tokdfa.core.budget import spending
-from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, TokenRefused
 from tokdfa.grammar.parts import (
     NOTHING,
     Part,
@@ -42,11 +49,16 @@ from tokdfa.grammar.parts import (
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable
 
+    import numpy.typing as npt
+
+    from tokdfa.backends.shortest_ends import ShortestEnds
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    Int32 = npt.NDArray[np.int32]
 
 #: What compiles a region.
 REGIONS = "pushdown_trie"
@@ -149,20 +161,8 @@ class BudgetedConstraint(CompiledConstraint):
         self.whole, self.region, self.tokens = whole, region, tokens
         self.phases, self.sizes, self.dropped = whole.phases, whole.sizes, whole.dropped
 
-    def start(self, context: Sequence[int] = (), max_tokens: int | None = None) -> Matcher:
-        """See `CompiledConstraint.start`. Raises UnsupportedConstraint for `max_tokens`: two budgets may conflict."""
-        if max_tokens is not None:
-            raise UnsupportedConstraint(
-                "max_tokens: a region has a budget of its own here; bound the answer by its schema or grammar"
-            )
-        return super().start(context)
-
     def _start(self, context: tuple[int, ...]) -> Matcher:
         return BudgetedMatcher(self, self.whole.start(context))
-
-    def shortest_completion(self, matcher: Matcher) -> list[int]:
-        assert isinstance(matcher, BudgetedMatcher)
-        return matcher.shortest_completion()
 
     def __reduce__(self) -> tuple[Callable[..., CompiledConstraint], tuple[Any, ...]]:
         return BudgetedConstraint, (self.whole, self.region, self.tokens)
@@ -233,7 +233,74 @@ class BudgetedMatcher(Matcher):
     def _whereabouts(self) -> Hashable:
         return self.tokens_left, self._region._whereabouts(), self._inner._whereabouts()
 
-    def shortest_completion(self) -> list[int]:
-        if self.tokens_left is None:
-            return self._inner.shortest_completion()
-        raise UnsupportedConstraint("the fewest tokens to an end are known once the region is closed")
+    def situation_source(self) -> RegionSituations:
+        compiled = self._compiled
+        return RegionSituations(ends_of(compiled.whole, self._inner), ends_of(compiled.region, self._region))
+
+
+@dataclass(frozen=True)
+class RegionSituations(SituationSource):
+    """A situation of the whole, one of the region, and the tokens that the region may still take: see
+    `tokdfa.backends.situation_source`.
+
+    Where the region is closed, or as many tokens are left to it as the whole needs, only the whole matters: situation s
+    of it is 2 s here. The others are odd, numbered as they are met.
+    """
+
+    whole: ShortestEnds
+    region: ShortestEnds
+    _numbers: dict[tuple[int, int, int], int] = field(default_factory=dict, compare=False)
+    _open: list[tuple[int, int, int]] = field(default_factory=list, compare=False)
+
+    def number(self, state: Any) -> int:
+        """The situation of a matcher's whereabouts."""
+        left, region, whole = state
+        situation = self.whole.source.number(whole)
+        return 2 * situation if left is None else self._number(situation, self.region.source.number(region), left)
+
+    def _number(self, whole: int, region: int, left: int) -> int:
+        number = self._numbers.setdefault((whole, region, left), len(self._open))
+        if number == len(self._open):
+            self._open.append((whole, region, left))
+        return 2 * number + 1
+
+    def step(self, situation: int, token: int) -> int:
+        """The situation after a token, -1 if it is not allowed."""
+        return int(self.targets(situation)[token])
+
+    def targets(self, situation: int) -> Int32:
+        """The situation after each token: int32, shape (V,), -1 where a token is not allowed. Two walks."""
+        if situation % 2 == 0:
+            found = self.whole.targets(situation // 2)
+            return np.where(found < 0, -1, 2 * found).astype(np.int32)
+        here, region, left = self._open[situation // 2]
+        wholes, regions = self.whole.targets(here), self.region.targets(region)
+        alive = np.flatnonzero((wholes >= 0) & (regions >= 0))
+        pairs, which = np.unique(np.stack([wholes[alive], regions[alive]]), axis=1, return_inverse=True)
+        numbers = [self._after(whole, region, left - 1) for whole, region in pairs.T.tolist()]
+        found = np.full(len(wholes), -1, dtype=np.int32)
+        found[alive] = np.array(numbers, dtype=np.int32)[which.reshape(-1)]
+        return found
+
+    def _after(self, whole: int, region: int, left: int) -> int:
+        if self.region.source.can_end(region) or self.whole.is_near(whole, left):
+            return 2 * whole
+        return self._number(whole, region, left) if self.region.is_near(region, left) else -1
+
+    def fill(self, situation: int, out: Mask) -> None:
+        """Overwrite `out` with the tokens allowed in a situation."""
+        found = self.targets(situation)
+        out[:] = masks.mask_from_ids(np.flatnonzero(found >= 0), len(found))
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end."""
+        return situation % 2 == 0 and self.whole.source.can_end(situation // 2)
+
+    def waypoints(self, situation: int, calls: bool) -> list[int]:
+        """See `SituationSource.waypoints`."""
+        return [] if situation % 2 else [2 * found for found in self.whole.source.waypoints(situation // 2, calls)]
+
+    def read(self, situation: int, text: bytes) -> int:
+        """The situation after some bytes, -1 if they are not allowed."""
+        found = self.whole.source.read(situation // 2, text)
+        return found if found < 0 else 2 * found

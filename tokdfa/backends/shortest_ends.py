@@ -76,9 +76,10 @@ class ShortestEnds:
     """
 
     def __init__(self, source: SituationSource, vocab: Vocabulary) -> None:
-        self._source, self._vocab = source, vocab
+        self.source, self._vocab = source, vocab
         self._lock = new_lock()
-        self._targets = lru_cache(RECENT)(self._find_targets)
+        #: The situation after each token, special tokens among them: int32, shape (V,), -1 where none is allowed.
+        self.targets = lru_cache(RECENT)(self._find_targets)
         #: Situation -> its targets, each once, and the lowest token to each; both int32.
         self._edges: dict[int, tuple[Int32, Int32]] = {}
         #: Situation -> the least and the most that its distance can be.
@@ -89,14 +90,13 @@ class ShortestEnds:
 
     def is_within(self, state: Any, tokens: int) -> bool:
         """Whether so many tokens are enough to come to an end."""
-        with self._lock:
-            return self._is_within(self._source.number(state), tokens)
+        return self.is_near(self.source.number(state), tokens)
 
     def path(self, state: Any) -> list[int]:
         """The fewest tokens to an end; of several such ways one."""
         tokens = []
         with self._lock:
-            situation = self._source.number(state)
+            situation = self.source.number(state)
             self._settle(situation, FAR)
             if self._bounds[situation][0] >= FAR:
                 raise EmptyLanguageError("no tokens lead from here to an end: the longest match may cut off every text")
@@ -112,20 +112,22 @@ class ShortestEnds:
     def restrict(self, state: Any, tokens: int, mask: Mask) -> None:
         """Take out of `mask`, that of `state`, the tokens after which so many more are not enough; no end tokens."""
         with self._lock:
-            situation = self._source.number(state)
+            situation = self.source.number(state)
             targets = self._edges_of(situation)[0].tolist()
-            far = [target for target in targets if not self._is_within(target, tokens)]
+            far = [target for target in targets if not self.is_near(target, tokens)]
             if not far:
                 return
-            leads = self._targets(situation)
+            leads = self.targets(situation)
             lost = np.isin(leads, np.array(far, dtype=np.int32)) if len(far) > 1 else leads == far[0]
         mask &= ~masks.mask_from_ids(np.flatnonzero(lost), self._vocab.size)
 
-    def _is_within(self, situation: int, tokens: int) -> bool:
+    def is_near(self, situation: int, tokens: int) -> bool:
+        """`is_within` of the state that is a situation."""
         if tokens < 0:
             return False
-        self._settle(situation, tokens)
-        return self._bounds[situation][1] <= tokens
+        with self._lock:
+            self._settle(situation, tokens)
+            return self._bounds[situation][1] <= tokens
 
     def _settle(self, situation: int, tokens: int) -> None:
         """Know the distance, or that it is more than `tokens`, or that it is not."""
@@ -136,7 +138,7 @@ class ShortestEnds:
     def _bounds_of(self, situation: int) -> tuple[int, int]:
         bounds = self._bounds.get(situation)
         if bounds is None:
-            bounds = self._bounds[situation] = (0, 0) if self._source.can_end(situation) else (1, FAR)
+            bounds = self._bounds[situation] = (0, 0) if self.source.can_end(situation) else (1, FAR)
         return bounds
 
     def _search(self, start: int, tokens: int) -> None:
@@ -216,7 +218,7 @@ class ShortestEnds:
         """See `SituationSource.waypoints`."""
         found = self._waypoints.get((situation, calls))
         if found is None:
-            some = self._source.waypoints(situation, calls)
+            some = self.source.waypoints(situation, calls)
             found = frozenset(some if len(some) <= MOST_WAYPOINTS and situation not in some else ())
             self._waypoints[situation, calls] = found
         return found
@@ -228,7 +230,7 @@ class ShortestEnds:
             slack = 1
             reached = {situation, *self._edges_of(situation)[0].tolist()}
             for byte in range(256):
-                if self._source.read(situation, bytes([byte])) >= 0:
+                if self.source.read(situation, bytes([byte])) >= 0:
                     slack = max(slack, self._slack_after(situation, byte, reached))
             self._slacks[situation] = slack
         return slack
@@ -238,12 +240,12 @@ class ShortestEnds:
         ends, slack, k = unspelled_ends(self._vocab, byte), 1, 0
         while k < len(ends):
             end = ends[k]
-            found = self._source.read(situation, end)
+            found = self.source.read(situation, end)
             if found >= 0:
                 slack = max(slack, 1 if found in reached else fewest_tokens(self._vocab, end))
                 k += 1
             else:  # and no other one that begins as badly
-                bad = next(n for n in range(1, len(end) + 1) if self._source.read(situation, end[:n]) < 0)
+                bad = next(n for n in range(1, len(end) + 1) if self.source.read(situation, end[:n]) < 0)
                 k = bisect_right(ends, end[:bad], k, key=lambda other: other[:bad])
             spend(NS_PER_READ)
         return slack
@@ -253,7 +255,7 @@ class ShortestEnds:
         edges = self._edges.get(situation)
         if edges is None:
             spend(NS_PER_SITUATION)
-            leads = self._targets(situation)
+            leads = self.targets(situation)
             tokens = np.flatnonzero(leads >= 0).astype(np.int32)[::-1]
             reached = leads[tokens]
             first = np.full(int(reached.max(initial=-1)) + 1, -1, dtype=np.int32)
@@ -264,15 +266,15 @@ class ShortestEnds:
         return edges
 
     def _find_targets(self, situation: int) -> Int32:
-        """The situation after each token, special tokens that a grammar names among them."""
-        leads = self._source.targets(situation)
+        """See `targets`."""
+        leads = self.source.targets(situation)
         allowed = masks.allocate_mask(self._vocab.size)
-        self._source.fill(situation, allowed)
+        self.source.fill(situation, allowed)
         others = np.flatnonzero(masks.mask_to_bool(allowed, self._vocab.size) & (leads < 0))
         others = others[~np.isin(others, self._vocab.end_tokens)]
         if len(others):
             leads = leads.copy()
-            leads[others] = [self._source.step(situation, int(token)) for token in others]
+            leads[others] = [self.source.step(situation, int(token)) for token in others]
         return leads
 
 
