@@ -228,7 +228,7 @@ class Machine(MachineTables):
             return [second]
         if operation != NAMES:
             return []
-        low, high, other, _, targets = self.arguments[first + NAMES_LOW : first + NAMES_TARGETS + 1].tolist()
+        low, high, other, targets = self.arguments[first + NAMES_LOW : first + NAMES_TARGETS + 1].tolist()
         named: list[int] = self.arguments[targets : targets + high - low + 1].tolist()
         return [*named, *self._places_after(other)] if other >= 0 else named
 
