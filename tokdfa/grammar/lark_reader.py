@@ -29,29 +29,12 @@ from tokdfa.errors import (
     UnknownNameError,
     nearest,
 )
+from tokdfa.grammar import lark_tree as tree
 from tokdfa.grammar.builder import CfgBuilder
 from tokdfa.grammar.cfg import Lexeme, SchemaTexts
 from tokdfa.grammar.common_terminals import COMMON_TEXT, common_definitions
 from tokdfa.grammar.lark_syntax import parse_statements
 from tokdfa.grammar.lark_terminals import TerminalReader, placed
-from tokdfa.grammar.lark_tree import (
-    Complement,
-    Definition,
-    Group,
-    Ignore,
-    Import,
-    Part,
-    Pattern,
-    Range,
-    Repetition,
-    Special,
-    Structured,
-    Text,
-    Use,
-    Word,
-    is_terminal_name,
-    parts_in,
-)
 from tokdfa.grammar.lexemes import matches_nothing, without_empty
 from tokdfa.grammar.repetition import Repetitions
 from tokdfa.grammar.simplify import remove_ambiguity, remove_useless
@@ -92,7 +75,7 @@ class _Reading:
         self.store = ExpressionStore()
         self.builder = CfgBuilder(self.store)
         self.repetitions = Repetitions(self.builder)
-        self.pending: deque[tuple[_Reader, int, Definition, Mapping[str, int]]] = deque()
+        self.pending: deque[tuple[_Reader, int, tree.Definition, Mapping[str, int]]] = deque()
         self.instances: dict[tuple[str, str, tuple[int, ...]], int] = {}
         self.template_count = 0
         self.lexemes: dict[tuple[int, bool], int] = {}
@@ -106,42 +89,42 @@ class _Reader:
     def __init__(self, text: str, reading: _Reading, source: str = "") -> None:
         self.text, self.reading, self.source = text, reading, source
         self.store, self.builder, self.repetitions = reading.store, reading.builder, reading.repetitions
-        self.definitions: dict[str, Definition] = {}
+        self.definitions: dict[str, tree.Definition] = {}
         #: Rules and terminals of other texts, by what they are called here.
-        self.foreign: dict[str, tuple[_Reader, Definition]] = {}
-        self.ignored: list[Ignore] = []
-        self.imports: dict[str, tuple[Word, Word]] = {}
+        self.foreign: dict[str, tuple[_Reader, tree.Definition]] = {}
+        self.ignored: list[tree.Ignore] = []
+        self.imports: dict[str, tuple[tree.Word, tree.Word]] = {}
         try:
             statements = parse_statements(text)
         except GrammarSyntaxError as error:
             raise type(error)(error.reason, text, error.line, error.column, source) from None
         for statement in statements:
             match statement:
-                case Definition():
+                case tree.Definition():
                     self.add_definition(statement)
-                case Ignore():
+                case tree.Ignore():
                     self.ignored.append(statement)
-                case Import():
+                case tree.Import():
                     self.add_import(statement)
         terminals = {name: definition for name, definition in self.definitions.items() if definition.is_terminal}
         self.terminals = TerminalReader(text, terminals, self.store, self.imported_terminals(), source)
 
-    def fail(self, reason: str, part: Part, refused: bool = False) -> NoReturn:
+    def fail(self, reason: str, part: tree.Part, refused: bool = False) -> NoReturn:
         kind = GrammarUnsupported if refused else GrammarSyntaxError
         raise kind(reason, self.text, part.line, part.column, self.source)
 
     # Statements.
 
-    def add_definition(self, definition: Definition) -> None:
+    def add_definition(self, definition: tree.Definition) -> None:
         self.check_new(definition.name, definition)
         self.definitions[definition.name] = definition
 
-    def check_new(self, name: str, part: Part) -> None:
+    def check_new(self, name: str, part: tree.Part) -> None:
         earlier = self.definitions.get(name) or (self.imports[name][1] if name in self.imports else None)
         if earlier:
             self.fail(f"{name} is defined in line {earlier.line} already; write its alternatives there", part)
 
-    def add_import(self, statement: Import) -> None:
+    def add_import(self, statement: tree.Import) -> None:
         reader = None if statement.path == ("common",) else self.imported(statement)
         known = common_definitions() if reader is None else reader.definitions
         for name, called in statement.names:
@@ -153,7 +136,7 @@ class _Reader:
             if reader:
                 self.foreign[called.name] = reader, reader.definitions[name.name]
 
-    def imported(self, statement: Import) -> _Reader:
+    def imported(self, statement: tree.Import) -> _Reader:
         """The reader of a text that is imported, read once."""
         source, readers, sources = ".".join(statement.path), self.reading.readers, self.reading.sources
         if source not in sources:
@@ -175,7 +158,7 @@ class _Reader:
         """What imported terminals are called here -> their expressions."""
         common, found = TerminalReader(COMMON_TEXT, common_definitions(), self.store), {}
         for called, (name, _) in self.imports.items():
-            if is_terminal_name(called):
+            if tree.is_terminal_name(called):
                 reader = self.foreign[called][0].terminals if called in self.foreign else common
                 found[called] = reader.named(name)
         return found
@@ -184,15 +167,15 @@ class _Reader:
         """Raise GrammarSyntaxError for a name that nothing defines, used or not."""
         for definition in self.definitions.values():
             parameters = {parameter.name for parameter in definition.parameters}
-            for part in parts_in(definition.body):
-                if isinstance(part, Word | Use) and part.name not in parameters:
+            for part in tree.parts_in(definition.body):
+                if isinstance(part, tree.Word | tree.Use) and part.name not in parameters:
                     self.check_defined(part)
 
-    def check_defined(self, part: Word | Use) -> None:
-        if is_terminal_name(part.name) and isinstance(part, Word):
+    def check_defined(self, part: tree.Word | tree.Use) -> None:
+        if tree.is_terminal_name(part.name) and isinstance(part, tree.Word):
             self.terminals.check_name(part)
         elif part.name not in self.definitions and part.name not in self.foreign:
-            rules = [name for name in (*self.definitions, *self.foreign) if not is_terminal_name(name)]
+            rules = [name for name in (*self.definitions, *self.foreign) if not tree.is_terminal_name(name)]
             self.fail(f"there is no rule {part.name!r}; {nearest(part.name, rules)}", part)
 
     # Rules.
@@ -227,7 +210,7 @@ class _Reader:
             return None
         return Lexeme("%ignore", expression, line=self.ignored[0].line, column=self.ignored[0].column)
 
-    def instance(self, name: str, arguments: tuple[int, ...], part: Part) -> int:
+    def instance(self, name: str, arguments: tuple[int, ...], part: tree.Part) -> int:
         """The nonterminal of a rule, or of a template with these arguments."""
         reader, definition = self.foreign[name] if name in self.foreign else (self, self.definitions[name])
         if len(arguments) != len(definition.parameters):
@@ -249,7 +232,7 @@ class _Reader:
             self.reading.pending.append((reader, instances[key], definition, environment))
         return instances[key]
 
-    def count_template(self, part: Part) -> None:
+    def count_template(self, part: tree.Part) -> None:
         """LimitExceeded if templates have become too many rules."""
         self.reading.template_count += 1
         if self.reading.template_count > MAX_INSTANCES:
@@ -260,22 +243,24 @@ class _Reader:
                 value=MAX_INSTANCES,
             )
 
-    def lazy_lexeme(self, definition: Definition) -> int:
+    def lazy_lexeme(self, definition: tree.Definition) -> int:
         """The lexeme of a rule with the attribute lazy or suffix."""
         suffix = None
         for attribute in definition.attributes:
             if attribute.name == "suffix":
                 if not attribute.value or not attribute.value.startswith('"'):
                     self.fail('suffix takes a string, as in name[suffix="END"]: /.*/', attribute)
-                suffix = Text(attribute.line, attribute.column, attribute.value)
+                suffix = tree.Text(attribute.line, attribute.column, attribute.value)
             elif attribute.name != "lazy":
                 self.fail(
                     f"the attribute {attribute.name} is not supported; known: lazy, suffix", attribute, refused=True
                 )
             elif attribute.value is not None:
                 self.fail("lazy takes no value", attribute)
-        for part in parts_in(definition.body):
-            if isinstance(part, Use | Special) or (isinstance(part, Word) and not is_terminal_name(part.name)):
+        for part in tree.parts_in(definition.body):
+            if isinstance(part, tree.Use | tree.Special) or (
+                isinstance(part, tree.Word) and not tree.is_terminal_name(part.name)
+            ):
                 self.fail("a lazy rule is one lexeme, made of strings, regexes and terminals only", part)
         with placed(definition):
             expression = self.terminals.body(definition.body)
@@ -283,7 +268,7 @@ class _Reader:
                 expression = self.store.concat(expression, self.terminals.part(suffix))
         return self.lexeme(definition.name, expression, definition, lazy=True)
 
-    def lexeme(self, name: str, expression: int, part: Part, lazy: bool = False) -> int:
+    def lexeme(self, name: str, expression: int, part: tree.Part, lazy: bool = False) -> int:
         """The symbol of an expression; `part` is where it stands."""
         key, lexemes = (expression, lazy), self.reading.lexemes
         if key not in lexemes:
@@ -295,73 +280,73 @@ class _Reader:
 
     # Right sides. Nesting is bounded by the syntax, so these recurse.
 
-    def alternatives(self, left: int, group: Group, environment: Mapping[str, int]) -> None:
+    def alternatives(self, left: int, group: tree.Group, environment: Mapping[str, int]) -> None:
         """Add the rules of `left`."""
         for option in group.options:
             if option.joined:
                 self.fail("& stands in terminals only; give this expression an upper-case name", option.joined)
             self.builder.add_rule(left, self.symbols(option.sequences[0], left, environment))
 
-    def symbols(self, sequence: Sequence[Part], left: int, environment: Mapping[str, int]) -> tuple[int, ...]:
+    def symbols(self, sequence: Sequence[tree.Part], left: int, environment: Mapping[str, int]) -> tuple[int, ...]:
         """The symbols of a sequence in a rule of `left`. A group without alternatives is no group."""
         found: list[int] = []
         for part in sequence:
-            if isinstance(part, Group) and len(part.options) == 1 and not part.options[0].joined:
+            if isinstance(part, tree.Group) and len(part.options) == 1 and not part.options[0].joined:
                 found += self.symbols(part.options[0].sequences[0], left, environment)
             else:
                 found.append(self.symbol(part, left, environment))
         return tuple(found)
 
-    def symbol(self, part: Part, left: int, environment: Mapping[str, int]) -> int:
+    def symbol(self, part: tree.Part, left: int, environment: Mapping[str, int]) -> int:
         """The symbol of one part."""
         spend(NS_PER_SYMBOL)
         match part:
-            case Word(name=name) if name in environment:
+            case tree.Word(name=name) if name in environment:
                 return environment[name]
-            case Word(name=name) if is_terminal_name(name):
+            case tree.Word(name=name) if tree.is_terminal_name(name):
                 definition = self.terminals.definitions.get(name, part)
                 return self.lexeme(name, self.terminals.named(part), definition)
-            case Word(name=name):
+            case tree.Word(name=name):
                 return self.instance(name, (), part)
-            case Use(name=name, arguments=arguments):
-                if name in environment or is_terminal_name(name):
+            case tree.Use(name=name, arguments=arguments):
+                if name in environment or tree.is_terminal_name(name):
                     self.fail(f"{name} is no template", part)
                 symbols = tuple(self.symbol(argument, left, environment) for argument in arguments)
                 return self.instance(name, symbols, part)
-            case Group():
+            case tree.Group():
                 symbol = self.group_symbol(part, left)
                 self.alternatives(symbol, part, environment)
                 return symbol
-            case Repetition(body=body, low=low, high=high):
+            case tree.Repetition(body=body, low=low, high=high):
                 return self.repetitions.repeat(self.repeated(body, left, environment), low, high)
-            case Text(written=written) | Pattern(written=written):
+            case tree.Text(written=written) | tree.Pattern(written=written):
                 return self.literal(written, part)
-            case Range():
+            case tree.Range():
                 return self.literal(f"{part.low.written}..{part.high.written}", part)
-            case Special(written=written):
+            case tree.Special(written=written):
                 try:
                     return self.builder.special(parse_special(written, part.line, part.column))
                 except ValueError as error:
                     self.fail(str(error), part)
-            case Structured(directive="%json"):
+            case tree.Structured(directive="%json"):
                 try:
                     constraint = self.reading.grammar.schema(self.text[part.begin : part.end])
                 except OptionError as error:
                     self.fail(str(error), part)
                 return self.builder.schema(SchemaTexts(constraint, "%json", part.line, part.column))
-            case Structured():
+            case tree.Structured():
                 return self.literal("%regex", part)
-            case Complement():
+            case tree.Complement():
                 self.fail("~ stands in terminals only; give this expression an upper-case name", part)
         raise AssertionError(part)
 
-    def literal(self, written: str, part: Part) -> int:
+    def literal(self, written: str, part: tree.Part) -> int:
         """The symbol of a string, a regex or a range."""
         with placed(part):
             expression = self.terminals.part(part)
         return self.lexeme(written, expression, part)
 
-    def repeated(self, body: Part, left: int, environment: Mapping[str, int]) -> int:
+    def repeated(self, body: tree.Part, left: int, environment: Mapping[str, int]) -> int:
         """One symbol for what is repeated."""
         symbols = self.symbols((body,), left, environment)
         if len(symbols) == 1:
@@ -370,6 +355,6 @@ class _Reader:
         self.builder.add_rule(symbol, symbols)
         return symbol
 
-    def group_symbol(self, part: Part, left: int) -> int:
+    def group_symbol(self, part: tree.Part, left: int) -> int:
         """A new nonterminal for a group in a rule of `left`."""
         return self.builder.nonterminal(f"({self.builder.name(left)}:{part.line}:{part.column})")

@@ -33,27 +33,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from tokdfa.constraint import DECODER
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
+from tokdfa.grammar import lark_tree as tree
 from tokdfa.grammar import lark_words as words
-from tokdfa.grammar.lark_tree import (
-    Attribute,
-    Complement,
-    Definition,
-    Group,
-    Ignore,
-    Import,
-    Option,
-    Part,
-    Pattern,
-    Range,
-    Repetition,
-    Special,
-    Statement,
-    Structured,
-    Text,
-    Use,
-    Word,
-    is_terminal_name,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -74,7 +55,7 @@ _Read = TypeVar("_Read")
 _ENDS = ("bar", "line_end", "right", "right_bracket")
 
 
-def parse_statements(text: str) -> list[Statement]:
+def parse_statements(text: str) -> list[tree.Statement]:
     """The statements of a grammar, in order.
 
     Raises GrammarSyntaxError or GrammarUnsupported with line and column, LimitExceeded past `MAX_TEXT`, `MAX_NESTING`
@@ -117,12 +98,12 @@ class _Parser:
         return self.text[self.begin : self.position]
 
     @property
-    def place(self) -> Part:
+    def place(self) -> tree.Part:
         return self.place_of(self.begin)
 
-    def place_of(self, position: int) -> Part:
+    def place_of(self, position: int) -> tree.Part:
         line = bisect_right(self.line_starts, position)
-        return Part(line, position - self.line_starts[line - 1] + 1)
+        return tree.Part(line, position - self.line_starts[line - 1] + 1)
 
     def next_position(self) -> int:
         blank = words.BLANK.match(self.text, self.position)
@@ -138,19 +119,19 @@ class _Parser:
                 self.fail(reason, self.place_of(position), refused)
         self.fail(f"{self.text[position]!r} cannot stand here", self.place_of(position))
 
-    def fail(self, reason: str, place: Part, refused: bool = False) -> NoReturn:
+    def fail(self, reason: str, place: tree.Part, refused: bool = False) -> NoReturn:
         kind = GrammarUnsupported if refused else GrammarSyntaxError
         raise kind(reason, self.given, place.line, place.column)
 
     # Statements.
 
-    def statements(self) -> Iterable[Statement]:
+    def statements(self) -> Iterable[tree.Statement]:
         self.word(words.LINE_END)
         while self.next_position() < len(self.text):
             kind = self.expect(words.STATEMENT)
             if kind == "ignore":
                 place = self.place
-                yield Ignore(place.line, place.column, self.options("line_end"))
+                yield tree.Ignore(place.line, place.column, self.options("line_end"))
             elif kind in ("name", "modifiers"):
                 if kind == "modifiers":
                     self.expect(words.NAME)
@@ -160,19 +141,19 @@ class _Parser:
                     yield self.imported()
                 self.expect(words.LINE_END)
 
-    def definition(self) -> Definition:
+    def definition(self) -> tree.Definition:
         spend(NS_PER_DEFINITION)
         name = self.name()
         parameters = self.list_in(words.LEFT_BRACE, self.parameter, words.RIGHT_BRACE)
         attributes = self.list_in(words.LEFT_BRACKET, self.attribute, words.RIGHT_BRACKET)
-        if is_terminal_name(name.name):
+        if tree.is_terminal_name(name.name):
             for extra in (*parameters, *attributes):
                 self.fail("only rules have parameters and attributes; give it a lower-case name", extra)
-        if self.word(words.PRIORITY) and is_terminal_name(name.name):
+        if self.word(words.PRIORITY) and tree.is_terminal_name(name.name):
             reason = "a terminal's priority is not supported: it chooses between readings, and all of them are kept"
             self.fail(reason, self.place, refused=True)
         self.expect(words.COLON)
-        return Definition(name.line, name.column, name.name, parameters, attributes, self.options("line_end"))
+        return tree.Definition(name.line, name.column, name.name, parameters, attributes, self.options("line_end"))
 
     def list_in(
         self, opening: re.Pattern[str], read: Callable[[], _Read], closing: re.Pattern[str]
@@ -186,61 +167,61 @@ class _Parser:
                 found.append(read())
         return tuple(found)
 
-    def parameter(self) -> Word:
+    def parameter(self) -> tree.Word:
         self.expect(words.NAME)
         word = self.name()
-        if is_terminal_name(word.name):
+        if tree.is_terminal_name(word.name):
             self.fail("a parameter's name is in lower case", word)
         return word
 
-    def attribute(self) -> Attribute:
+    def attribute(self) -> tree.Attribute:
         self.expect(words.NAME)
         place, name = self.place, self.written
         value = self.expect(words.ATTRIBUTE) and self.written if self.word(words.EQUALS) else None
-        return Attribute(place.line, place.column, name, value)
+        return tree.Attribute(place.line, place.column, name, value)
 
-    def imported(self) -> Import:
+    def imported(self) -> tree.Import:
         place = self.place
-        path: list[Word] = []
+        path: list[tree.Word] = []
         self.word(words.DOT)
         while not path or self.word(words.DOT):
             self.expect(words.NAME)
             part = self.place
-            path.append(Word(part.line, part.column, self.written))
+            path.append(tree.Word(part.line, part.column, self.written))
         names = self.list_in(words.LEFT, self.listed_name, words.RIGHT)
         pairs = tuple(zip(names, names, strict=True))
         if not pairs:
             *path, last = path
             called = self.alias(last) if self.word(words.ARROW) else last
             pairs = ((last, called),)
-        return Import(place.line, place.column, tuple(part.name for part in path), pairs)
+        return tree.Import(place.line, place.column, tuple(part.name for part in path), pairs)
 
-    def listed_name(self) -> Word:
+    def listed_name(self) -> tree.Word:
         self.expect(words.NAME)
         return self.name()
 
-    def alias(self, imported: Word) -> Word:
+    def alias(self, imported: tree.Word) -> tree.Word:
         called = self.listed_name()
-        if is_terminal_name(called.name) != is_terminal_name(imported.name):
+        if tree.is_terminal_name(called.name) != tree.is_terminal_name(imported.name):
             self.fail("an imported terminal keeps an upper-case name", called)
         return called
 
-    def name(self) -> Word:
+    def name(self) -> tree.Word:
         """The name that was read last."""
         place, name = self.place, self.written
         if not _RULE_NAME.fullmatch(name) and not _TERMINAL_NAME.fullmatch(name):
             reason = f"{name!r} is no name; a rule's is in lower case, a terminal's in upper case, at most one _ first"
             self.fail(reason, place)
-        return Word(place.line, place.column, name)
+        return tree.Word(place.line, place.column, name)
 
     # What definitions are made of.
 
-    def options(self, closing: str) -> Group:
+    def options(self, closing: str) -> tree.Group:
         """Alternatives up to a word of the kind `closing`."""
-        options: list[Option] = []
+        options: list[tree.Option] = []
         kind = "bar"
         while kind == "bar":
-            sequences: list[list[Part]] = [[]]
+            sequences: list[list[tree.Part]] = [[]]
             joined = alias = None
             while (kind := self.expect(words.ITEM)) not in _ENDS:
                 if kind == "arrow":
@@ -256,18 +237,18 @@ class _Parser:
             count = sum(map(len, sequences))
             spend(NS_PER_WORD * (2 + count))
             hold(BYTES_PER_WORD * count)
-            options.append(Option(tuple(map(tuple, sequences)), joined, alias))
+            options.append(tree.Option(tuple(map(tuple, sequences)), joined, alias))
         if kind != closing:
             self.cannot_stand(self.begin)
         parts = (part for option in options for sequence in option.sequences for part in sequence)
-        first = next(parts, Part(0, 0))
-        return Group(first.line, first.column, tuple(options))
+        first = next(parts, tree.Part(0, 0))
+        return tree.Group(first.line, first.column, tuple(options))
 
-    def item(self, kind: str) -> Part:
+    def item(self, kind: str) -> tree.Part:
         """What begins with the word that was read last, with its count."""
         body = self.atom(kind)
         if not self.word(words.COUNT):
-            if not isinstance(body, Word) or not self.word(words.LEFT_BRACE):
+            if not isinstance(body, tree.Word) or not self.word(words.LEFT_BRACE):
                 return body
             body = self.use(body)
             if not self.word(words.COUNT):
@@ -276,15 +257,15 @@ class _Parser:
         low, high = self.bounds()
         if high is not None and high < low:
             self.fail(f"a repeat needs low <= high, not {low} and {high}", count)
-        return Repetition(body.line, body.column, body, low, high)
+        return tree.Repetition(body.line, body.column, body, low, high)
 
-    def atom(self, kind: str) -> Part:
+    def atom(self, kind: str) -> tree.Part:
         if kind in ("left", "left_bracket"):
             place = self.deeper()
             inner = self.options("right" if kind == "left" else "right_bracket")
             self.level -= 1
-            group = Group(place.line, place.column, inner.options)
-            return group if kind == "left" else Repetition(place.line, place.column, group, 0, 1)
+            group = tree.Group(place.line, place.column, inner.options)
+            return group if kind == "left" else tree.Repetition(place.line, place.column, group, 0, 1)
         if kind == "tilde":
             place = self.deeper()
             kind = self.expect(words.ITEM)
@@ -292,44 +273,44 @@ class _Parser:
                 self.cannot_stand(self.begin)
             body = self.atom(kind)
             is_counted = words.COUNT.match(self.text, self.position)
-            if isinstance(body, Word) and not is_counted and self.word(words.LEFT_BRACE):
+            if isinstance(body, tree.Word) and not is_counted and self.word(words.LEFT_BRACE):
                 body = self.use(body)
             self.level -= 1
-            return Complement(place.line, place.column, body)
+            return tree.Complement(place.line, place.column, body)
         return self.value(kind)
 
-    def value(self, kind: str) -> Part:
+    def value(self, kind: str) -> tree.Part:
         if kind == "name":
             return self.name()
         if kind == "structured":
             return self.structured()
         place, written = self.place, self.written
         if kind == "regex":
-            return Pattern(place.line, place.column, written)
+            return tree.Pattern(place.line, place.column, written)
         if kind == "special":
-            return Special(place.line, place.column, written)
-        low = Text(place.line, place.column, written)
+            return tree.Special(place.line, place.column, written)
+        low = tree.Text(place.line, place.column, written)
         if not self.word(words.RANGE):
             return low
         self.expect(words.STRING)
         end = self.place
-        return Range(low.line, low.column, low, Text(end.line, end.column, self.written))
+        return tree.Range(low.line, low.column, low, tree.Text(end.line, end.column, self.written))
 
-    def use(self, name: Word) -> Use:
+    def use(self, name: tree.Word) -> tree.Use:
         """A template, of which the name and the brace have been read."""
         self.deeper(name)
-        arguments: list[Part] = []
+        arguments: list[tree.Part] = []
         while not arguments or not self.word(words.RIGHT_BRACE):
             if arguments:
                 self.expect(words.COMMA)
             argument = self.value(self.expect(words.VALUE))
-            if isinstance(argument, Word) and self.word(words.LEFT_BRACE):
+            if isinstance(argument, tree.Word) and self.word(words.LEFT_BRACE):
                 argument = self.use(argument)
             arguments.append(argument)
         self.level -= 1
-        return Use(name.line, name.column, name.name, tuple(arguments))
+        return tree.Use(name.line, name.column, name.name, tuple(arguments))
 
-    def structured(self) -> Structured:
+    def structured(self) -> tree.Structured:
         """A directive with JSON."""
         place, directive = self.place, self.written
         json = _NOT_BLANK.search(self.text, self.position)
@@ -339,9 +320,9 @@ class _Parser:
         except (ValueError, RecursionError) as error:
             reason = f"{directive} is followed by JSON; {getattr(error, 'msg', error)}"
             self.fail(reason, self.place_of(getattr(error, "pos", begin)))
-        return Structured(place.line, place.column, directive, begin, self.position)
+        return tree.Structured(place.line, place.column, directive, begin, self.position)
 
-    def deeper(self, place: Part | None = None) -> Part:
+    def deeper(self, place: tree.Part | None = None) -> tree.Part:
         """One level more, at `place` or where the last word stands; the place."""
         place = place or self.place
         if self.level >= MAX_NESTING:

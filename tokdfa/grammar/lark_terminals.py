@@ -29,23 +29,7 @@ from tokdfa.errors import (
     RegexUnsupported,
     nearest,
 )
-from tokdfa.grammar.lark_tree import (
-    Complement,
-    Definition,
-    Group,
-    Option,
-    Part,
-    Pattern,
-    Range,
-    Repetition,
-    Special,
-    Structured,
-    Text,
-    Use,
-    Word,
-    is_terminal_name,
-    parts_in,
-)
+from tokdfa.grammar import lark_tree as tree
 from tokdfa.regex.char_sets import ALL, fold_closure
 from tokdfa.regex.expression import EMPTY
 from tokdfa.regex.lower import lower
@@ -71,7 +55,7 @@ class PlacedLimitExceeded(LimitExceeded):
 
 
 @contextmanager
-def placed(part: Part) -> Iterator[None]:
+def placed(part: tree.Part) -> Iterator[None]:
     """Add the place of `part` to a LimitExceeded that is raised inside and has none."""
     try:
         yield
@@ -92,7 +76,7 @@ class TerminalReader:
     def __init__(
         self,
         text: str,
-        definitions: Mapping[str, Definition],
+        definitions: Mapping[str, tree.Definition],
         store: ExpressionStore,
         imported: Mapping[str, int] | None = None,
         source: str = "",
@@ -101,20 +85,20 @@ class TerminalReader:
         self._done: dict[str, int] = dict(imported or {})
         self._any_text = lower(_ANY_TEXT, store)
 
-    def fail(self, reason: str, part: Part, refused: bool = False) -> NoReturn:
+    def fail(self, reason: str, part: tree.Part, refused: bool = False) -> NoReturn:
         """Raise a GrammarSyntaxError, or (`refused`) a GrammarUnsupported, at `part`."""
         kind = GrammarUnsupported if refused else GrammarSyntaxError
         raise kind(reason, self.text, part.line, part.column, self.source)
 
-    def check_name(self, word: Word) -> None:
+    def check_name(self, word: tree.Word) -> None:
         """Raise GrammarSyntaxError unless `word` is a terminal of this grammar."""
         if word.name not in self.definitions and word.name not in self._done:
             known = {*self.definitions, *self._done}
             self.fail(f"there is no terminal {word.name!r}; {nearest(word.name, known)}", word)
 
-    def named(self, word: Word) -> int:
+    def named(self, word: tree.Word) -> int:
         """The expression of the terminal that `word` names; first those of the terminals it is made of."""
-        open_words: dict[str, Word] = {}
+        open_words: dict[str, tree.Word] = {}
         pending = [word]
         while pending:
             current = pending[-1]
@@ -130,25 +114,25 @@ class TerminalReader:
                 continue
             self.check_name(current)
             open_words[current.name] = current
-            for inner in parts_in(self.definitions[current.name].body):
-                if not isinstance(inner, Word) or not is_terminal_name(inner.name):
+            for inner in tree.parts_in(self.definitions[current.name].body):
+                if not isinstance(inner, tree.Word) or not tree.is_terminal_name(inner.name):
                     continue  # refused when the body is lowered
                 if inner.name in open_words:
                     self.fail(f"the terminal {inner.name} is made of itself; only rules (in lower case) may be", inner)
                 pending.append(inner)
         return self._done[word.name]
 
-    def body(self, group: Group) -> int:
+    def body(self, group: tree.Group) -> int:
         """The expression of alternatives."""
         return self.store.union([self.option(option) for option in group.options])
 
-    def option(self, option: Option) -> int:
+    def option(self, option: tree.Option) -> int:
         """The expression of what ``&`` joins."""
         if option.alias:
             self.fail("an alias names what a rule derives; remove it from this terminal", option.alias)
         complements, others = [], []
         for sequence in option.sequences:
-            if len(sequence) == 1 and isinstance(sequence[0], Complement):
+            if len(sequence) == 1 and isinstance(sequence[0], tree.Complement):
                 complements.append(self.store.complement(self.part(sequence[0].body)))
             else:
                 others.append(self.store.concat(*map(self.part, sequence)))
@@ -156,38 +140,38 @@ class TerminalReader:
             others.append(self._any_text)
         return self.store.intersection([*others, *complements])
 
-    def part(self, part: Part) -> int:
+    def part(self, part: tree.Part) -> int:
         """The expression of one part. Raises GrammarSyntaxError, GrammarUnsupported or LimitExceeded."""
         store = self.store
         match part:
-            case Word():
-                if not is_terminal_name(part.name):
+            case tree.Word():
+                if not tree.is_terminal_name(part.name):
                     self.fail(f"{part.name} is a rule; a terminal is made of terminals only", part)
                 return self.named(part)
-            case Group():
+            case tree.Group():
                 return self.body(part)
-            case Repetition(body=body, low=low, high=high):
+            case tree.Repetition(body=body, low=low, high=high):
                 return store.repeat(self.part(body), low, high)
-            case Complement(body=body):
+            case tree.Complement(body=body):
                 return store.intersection([self._any_text, store.complement(self.part(body))])
-            case Text() | Pattern() | Range():
+            case tree.Text() | tree.Pattern() | tree.Range():
                 return self.leaf(part)
-            case Structured(directive="%regex"):
+            case tree.Structured(directive="%regex"):
                 return self.run_of_chunks(part)
-            case Structured():
+            case tree.Structured():
                 self.fail("a JSON schema is no regular language; %json stands in rules only", part)
-            case Special():
+            case tree.Special():
                 self.fail("special tokens are no text; they stand in rules only", part)
-            case Use():
+            case tree.Use():
                 self.fail(f"{part.name} is a template; templates stand in rules only", part)
         raise AssertionError(part)
 
-    def leaf(self, part: Text | Pattern | Range) -> int:
+    def leaf(self, part: tree.Text | tree.Pattern | tree.Range) -> int:
         """The expression of a string, a regex or a range."""
         match part:
-            case Pattern():
+            case tree.Pattern():
                 return lower(self.regex(part), self.store)
-            case Range(low=low, high=high):
+            case tree.Range(low=low, high=high):
                 ends = [self.string(low), self.string(high)]
                 if (
                     any(len(end) != 1 for end in ends)
@@ -202,7 +186,7 @@ class TerminalReader:
             return lower(concat(folded), self.store)
         return self.store.literal(characters.encode()) if characters else EMPTY
 
-    def run_of_chunks(self, part: Structured) -> int:
+    def run_of_chunks(self, part: tree.Structured) -> int:
         """The expression of ``%regex``: any run of the chunks of a text. O(chunks)."""
         given = DECODER.decode(self.text[part.begin : part.end])
         if not isinstance(given, dict) or len(given) != 1 or next(iter(given)) not in _CHUNKS:
@@ -223,12 +207,12 @@ class TerminalReader:
             runs.append(rest)
         return self.store.union(runs)
 
-    def string(self, part: Text) -> str:
+    def string(self, part: tree.Text) -> str:
         """The characters of a string."""
         inside = part.written.removesuffix("i")[1:-1]
 
         def replace(match: re.Match[str]) -> str:
-            place = Part(part.line, part.column + 1 + match.start())
+            place = tree.Part(part.line, part.column + 1 + match.start())
             digits = match[1] or match[2] or match[3]
             if digits:
                 code = int(digits, 16)
@@ -245,7 +229,7 @@ class TerminalReader:
 
         return _ESCAPE.sub(replace, inside)
 
-    def regex(self, part: Pattern) -> Node:
+    def regex(self, part: tree.Pattern) -> Node:
         """The syntax tree of a regex without its outer anchors."""
         closing = part.written.rindex("/")
         pattern, flags = part.written[1:closing], part.written[closing + 1 :]
@@ -263,11 +247,11 @@ class TerminalReader:
             self.fail(f"{what} is not supported: a lexeme cannot depend on what is around it", part, refused=True)
         return node
 
-    def _inside(self, part: Pattern, offset: int) -> Part:
+    def _inside(self, part: tree.Pattern, offset: int) -> tree.Part:
         """The place `offset` characters into a regex, which may be several lines long."""
         before = part.written[:offset]
         lines = before.count("\n")
-        return Part(part.line + lines, len(before) - before.rfind("\n") if lines else part.column + offset)
+        return tree.Part(part.line + lines, len(before) - before.rfind("\n") if lines else part.column + offset)
 
 
 def _without_outer_anchors(node: Node) -> Node:
