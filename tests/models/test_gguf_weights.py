@@ -8,7 +8,7 @@ import pytest
 from tests.packages import needs_torch
 from tokdfa.errors import ModelError
 from tokdfa.models.gguf_weights import load_gguf_network, weights_folder
-from tokdfa.models.transformers_model import load_gguf
+from tokdfa.models.transformers_loader import load_gguf
 
 if TYPE_CHECKING:
     from pathlib import Path

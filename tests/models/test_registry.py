@@ -104,7 +104,7 @@ def test_table() -> None:
 
 def test_names_lead_to_their_loaders(monkeypatch: pytest.MonkeyPatch, without: Any) -> None:
     without()
-    calls = stand_in(monkeypatch, "transformers_model", "load_huggingface")
+    calls = stand_in(monkeypatch, "transformers_loader", "load_huggingface")
     load_model("hf:somebody/something?x=1")
     load_model("hf:models/a.gguf", "bytes")
     assert calls == [("somebody/something?x=1", None), ("models/a.gguf", "bytes")]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.packages import needs_torch
 from tokdfa.errors import ModelError
-from tokdfa.models.transformers_model import TransformersModel, load_huggingface
+from tokdfa.models.transformers_loader import load_huggingface
+from tokdfa.models.transformers_model import TransformersModel
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lm)")

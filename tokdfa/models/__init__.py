@@ -23,7 +23,7 @@ The models.
   than a second. It needs no further package. It has learned from properly tokenized text only, as a large model nearly
   has, so that what a constraint does to a distribution shows here for the same reasons.
 - ``smollm2`` (`tokdfa.models.smollm2`): a real model of 135 million weights, small enough for two cores.
-- ``hf:NAME-or-path`` (`tokdfa.models.transformers_model`): any causal model of the package transformers.
+- ``hf:NAME-or-path`` (`tokdfa.models.transformers_loader`): any causal model of the package transformers.
 - ``table`` (`tokdfa.models.table`): explicit or random distributions over small vocabularies, for exact tests.
 
 `CachedModel` (`tokdfa.models.cache`) wraps any of them and keeps rows by prefix: comparing ten strategies on one prompt

@@ -114,7 +114,7 @@ def load_model(name: str, tokenizer: str | Tokenizer | None = None) -> LanguageM
         if not path:
             raise OptionError("hf: names no model; write hf:NAME or hf:PATH")
         _require(_FAMILY, name)
-        load = importlib.import_module("tokdfa.models.transformers_model").load_huggingface
+        load = importlib.import_module("tokdfa.models.transformers_loader").load_huggingface
         return load(path, tokenizer)
     key, mark, written = name.partition("?")
     if key not in _SOURCES or key == _FAMILY:

@@ -10,10 +10,15 @@ token is not added, so a context is the plain tokens of its text; a chat is writ
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tokdfa.models.gguf_weights import PURPOSE
-from tokdfa.models.transformers_model import TransformersModel, load_gguf
+from tokdfa.models.transformers_loader import load_gguf
 from tokdfa.vocabulary.loading import package_file
 from tokdfa.vocabulary.tokenizers import load_tokenizer
+
+if TYPE_CHECKING:
+    from tokdfa.models.transformers_model import TransformersModel
 
 #: The file inside the package.
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
