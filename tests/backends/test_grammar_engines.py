@@ -59,6 +59,7 @@ SWITCHES = {
         {"mask": "walk", "memo": False, "memo_steps": False},
         {"mask": "effects", "memo": False, "shared_effects": False},
         {"mask": "effects", "mask_mb": 1, "patience": 0},
+        {"mask": "walk", "row_stack": True, "memo": False},
         {"mask": "slices"},
         {"mask": "slices", "slices": "general", "slice_budget": 400},
     ],

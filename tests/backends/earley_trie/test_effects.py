@@ -50,6 +50,7 @@ def check_masks(cfg, vocab, depth, rng, **options):
     """
     ways = [
         {"mask": "walk"},
+        {"mask": "walk", "row_stack": True},
         {"mask": "effects"},
         {"mask": "effects", "shared_effects": False},
         {"mask": "effects", "patience": 0},

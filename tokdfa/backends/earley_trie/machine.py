@@ -63,8 +63,9 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 
 #: Indices into `meta`: the lexing rule (1 is longest); whether the skip lexeme may stand at the ends; and counters of
-#: walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan.
-S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS = range(5)
+#: walks: nodes visited, nodes at which a lexeme ended, lexemes that the parser had to scan; whether walks look for a
+#: row where one was pushed last, and how often it was there.
+S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS, S_ROW_STACK, S_REUSED = range(7)
 #: What a byte takes, without new rows.
 NS_PER_BYTE = 200
 #: Links of a chain at most; grammars in use have one or two.
@@ -95,6 +96,7 @@ class Machine:
         *,
         longest: bool = True,
         skip_at_ends: bool = True,
+        row_stack: bool = False,
         max_rows: int = 1_000_000,
         max_row_items: int = 200_000,
         max_lexer_states: int = 250_000,
@@ -106,8 +108,8 @@ class Machine:
         message = f"the recogniser has met more than {most} situations; raise max_rows"
         self.situations = InterningTable(entries=64, words=192, limit=Limit(most, "max_rows", message))
         self._content: npt.NDArray[np.int64] = np.zeros(3, dtype=np.int64)
-        self.meta: npt.NDArray[np.int64] = np.zeros(5, dtype=np.int64)
-        self.meta[S_LONGEST], self.meta[S_SKIP_AT_ENDS] = longest, skip_at_ends
+        self.meta: npt.NDArray[np.int64] = np.zeros(7, dtype=np.int64)
+        self.meta[[S_LONGEST, S_SKIP_AT_ENDS, S_ROW_STACK]] = longest, skip_at_ends, row_stack
         self.chain: Int32 = np.zeros((MAX_CHAIN, 4), dtype=np.int32)
         #: What kernels take; replaced by `supply`.
         self.arrays = self._gather()
@@ -119,7 +121,7 @@ class Machine:
         return self.lexer.nbytes + self.rows.nbytes + self.situations.nbytes + self.chain.nbytes
 
     def counter(self, which: int) -> int:
-        """One of the counters S_NODES, S_ENDS and S_SCANS."""
+        """One of the counters S_NODES, S_ENDS, S_SCANS and S_REUSED."""
         return int(self.meta[which])
 
     def start_state(self, row: int) -> int:

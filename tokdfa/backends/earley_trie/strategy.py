@@ -17,6 +17,8 @@ Options:
 - ``clip_counters``: lexer states that no token tells apart share a table, so that a string with room for 200 more
   characters is one with room for 300. ``shared_effects``: those of other grammars, too
   (`tokdfa.backends.earley_trie.shared_effects`). Both with ``mask=effects``.
+- ``row_stack``: walks look for the row after a lexeme first where one was pushed last at that height, as llguidance
+  does, and count how often it is there (``rows_reused``); else it is looked up by row and lexemes.
 - ``slices``: with ``mask=slices``, which ones: ``json``, ``general``, or regexes of one's own, one a line.
 - ``memo``: keep the mask of a situation once made. ``memo_steps``: keep where tokens led.
 - ``lexer``: ``longest`` is maximal munch, as Lark means it; ``one_byte`` is llguidance's rule
@@ -45,7 +47,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.earley_trie.effects import Effects
-from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_SCANS, Machine
+from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_REUSED, S_SCANS, Machine
 from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.earley_trie.slices import Slicer, slice_set
 from tokdfa.backends.earley_trie.targets import targets_of
@@ -82,6 +84,7 @@ class EarleyTrie(WithProper):
         Option("slice_budget", int, 1_000, "limit on the pairs that a slice's proof meets", minimum=1, maximum=100_000),
         Option("memo", bool, True, "keep the mask of a situation once made"),
         Option("memo_steps", bool, True, "keep where each token led from each situation"),
+        Option("row_stack", bool, False, "look for a row first where one was pushed last (in walks)"),
         Option("lexer", str, "longest", "where a lexeme ends", choices=("longest", "one_byte")),
         Option("ignore", str, "anywhere", "where ignored text may stand", choices=("anywhere", "between")),
         Option("max_instructions", int, 100_000, "limit on the size of a JSON schema's program", minimum=16),
@@ -128,6 +131,7 @@ class CompiledEarley(CompiledSituations):
                 cfg,
                 longest=settings["lexer"] == "longest",
                 skip_at_ends=settings["ignore"] == "anywhere",
+                row_stack=settings["row_stack"],
                 max_rows=settings["max_rows"],
                 max_row_items=settings["max_row_items"],
                 max_lexer_states=settings["max_lexer_states"],
@@ -161,8 +165,10 @@ class CompiledEarley(CompiledSituations):
 
     def work(self) -> dict[str, int]:
         """Totals of the work done on masks, by name."""
-        counts = (("nodes_visited", S_NODES), ("lexeme_ends", S_ENDS), ("rows_scanned", S_SCANS))
-        walked = {name: self.machine.counter(which) for name, which in counts}
+        counts = {"nodes_visited": S_NODES, "lexeme_ends": S_ENDS, "rows_scanned": S_SCANS}
+        if self.settings["row_stack"]:
+            counts["rows_reused"] = S_REUSED
+        walked = {name: self.machine.counter(which) for name, which in counts.items()}
         if self.effects is not None:
             walked["effects_made"] = self.effects.made
         return walked if self.slicer is None else {**walked, **self.slicer.counters}

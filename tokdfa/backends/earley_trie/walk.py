@@ -26,7 +26,15 @@ import numpy.typing as npt
 from tokdfa.backends.earley_trie.earley_rows import R_WORK
 from tokdfa.backends.earley_trie.earley_scan import NS_PER_ITEM, find_row
 from tokdfa.backends.earley_trie.lexer_states import DEAD, OK
-from tokdfa.backends.earley_trie.machine import S_ENDS, S_LONGEST, S_NODES, find_target, step_kernel
+from tokdfa.backends.earley_trie.machine import (
+    S_ENDS,
+    S_LONGEST,
+    S_NODES,
+    S_REUSED,
+    S_ROW_STACK,
+    find_target,
+    step_kernel,
+)
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
@@ -42,7 +50,9 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 
 #: What a walk works on: a trie's nodes; the bytes of all tokens, and where each begins; words of V + 1 bits, in which
-#: tokens are allowed; and by depth the row, the lexer state and the fallback.
+#: tokens are allowed; by depth the row, the lexer state and the fallback, or, if there is none, -1 less the *height*,
+#: how many lexemes have ended on the way; and by height what was pushed there last: row, accepting set, the row after
+#: them, the state in which its lexemes begin.
 _WALK_FIELDS = {
     "nodes": ("uint64", 1),
     "data": ("uint8", 1),
@@ -51,6 +61,7 @@ _WALK_FIELDS = {
     "rows": ("int32", 1),
     "states": ("int32", 1),
     "fallbacks": ("int32", 1),
+    "pushed": ("int32", 2),
 }
 
 
@@ -91,7 +102,8 @@ class Walker:
     def _gather(self, trie: TokenTrie) -> WalkArrays:
         """What a walk over a trie works on. 3 us."""
         spelled, stacks = trie.token_bytes, np.full((3, trie.depth_limit + 2), -1, dtype=np.int32)
-        return WalkArrays(trie.nodes, spelled.data, spelled.offsets, self.words, *stacks)
+        pushed = np.full((trie.depth_limit + 2, 4), -1, dtype=np.int32)
+        return WalkArrays(trie.nodes, spelled.data, spelled.offsets, self.words, *stacks, pushed)
 
 
 def whole_rest(trie: TokenTrie) -> Int64:
@@ -132,13 +144,22 @@ def first_token(nodes, node, spare):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _peek_start(row, accepting_set, memo_keys, memo_rows, start_state):  # type: ignore[no-untyped-def]
+def _peek_start(row, accepting_set, fallback, stack, rows, machine):  # type: ignore[no-untyped-def]
     """(row, lexer state) after a lexeme, if both are known; (-1, -1) if none may stand there; else (UNKNOWN, -1)."""
-    following = find_row(row, accepting_set, memo_keys, memo_rows)
+    pushed, height, has_stack = stack.pushed, -1 - fallback, machine.meta[S_ROW_STACK] != 0
+    if has_stack and pushed[height, 0] == row and pushed[height, 1] == accepting_set:
+        machine.meta[S_REUSED] += 1
+        return pushed[height, 2], pushed[height, 3]
+    following = find_row(row, accepting_set, rows.memo_keys, rows.memo_rows)
     if following < 0:
         return following, np.int32(-1)
-    state = start_state[following]
-    return (following if state >= 0 else np.int32(UNKNOWN)), state
+    state = rows.start_state[following]
+    if state < 0:
+        return np.int32(UNKNOWN), state
+    if has_stack:
+        pushed[height, 0], pushed[height, 1] = row, accepting_set
+        pushed[height, 2], pushed[height, 3] = following, state
+    return following, state
 
 
 @kernel
@@ -167,7 +188,8 @@ def step_situation(strategy, stack, depth, byte):  # type: ignore[no-untyped-def
                 accepts and lexer.accepting[follows] < 0 and machine.meta[S_LONGEST] != 0
             ):
                 after = depth + np.uint64(1)
-                stack.rows[after], stack.states[after], stack.fallbacks[after] = stack.rows[depth], target, -1
+                stack.rows[after], stack.states[after] = stack.rows[depth], target
+                stack.fallbacks[after] = stack.fallbacks[depth]
                 return np.int64(after)
         elif not accepts:
             return np.int64(NO_TEXT)
@@ -184,18 +206,17 @@ def _step_border(stack, depth, column, lexer, rows, machine):  # type: ignore[no
         return np.int64(STOP)
     accepted, known = lexer.accepting[state], fallback < 0
     parsed = not known
-    next_row, next_state = row, np.int32(target)
-    memo_keys, memo_rows, start_state = rows.memo_keys, rows.memo_rows, rows.start_state
+    next_row, next_state, next_fallback = row, np.int32(target), np.int64(min(fallback, -1))
     if known:
         if target >= 0 and lexer.completes[target] >= 0:
             parsed = True
-            next_row, next_state = _peek_start(row, lexer.completes[target], memo_keys, memo_rows, start_state)
+            next_row, next_state = _peek_start(row, lexer.completes[target], fallback, stack, rows, machine)
             known = next_row != UNKNOWN
         elif target < 0 and accepted < 0:
             next_row = np.int32(-1)
         elif target < 0 or (machine.meta[S_LONGEST] != 0 and accepted >= 0 and lexer.accepting[target] < 0):
             parsed = True
-            after, start = _peek_start(row, accepted, memo_keys, memo_rows, start_state)
+            after, start = _peek_start(row, accepted, fallback, stack, rows, machine)
             if after == UNKNOWN:
                 known = False
             else:
@@ -208,15 +229,17 @@ def _step_border(stack, depth, column, lexer, rows, machine):  # type: ignore[no
                     next_row, known = np.int32(-1), begun != UNKNOWN
                 else:
                     next_row, next_state, known = after, begun, lexer.completes[begun] < 0
-    next_fallback = np.int64(-1)
+    next_fallback -= parsed
     if not known:
-        status, new_row, new_state, next_fallback = step_kernel(
-            np.int64(row), state, np.int64(fallback), column, lexer, rows, machine
+        status, new_row, new_state, new_fallback = step_kernel(
+            np.int64(row), state, np.int64(max(fallback, -1)), column, lexer, rows, machine
         )
         if status > DEAD:
             stack.rows[depth + 1] = status
             return np.int64(STOP)
         next_row, next_state = np.int32(new_row if status == OK else -1), np.int32(new_state)
+        if new_fallback >= 0:
+            next_fallback = new_fallback
     machine.meta[S_ENDS] += parsed
     if next_row < 0:
         return np.int64(NO_TEXT)

@@ -362,6 +362,12 @@ KIND = Kind(
             blanks={"share": Quotient("count_lexeme_ends:sum", "count_nodes_visited:sum", unit="share")},
             where="count_lexeme_ends > 0",
         ),
+        Say(
+            "{label}: {share} of the lexemes that end in its walks find their row where one was pushed last.",
+            per=("label",),
+            blanks={"share": Quotient("count_rows_reused:sum", "count_lexeme_ends:sum", unit="share")},
+            where="count_rows_reused > 0",
+        ),
         Computed(_equal_masks),
     ),
 )
