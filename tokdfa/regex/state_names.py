@@ -43,10 +43,10 @@ MAX_PARTS, NS_PER_PART = 1_000, 5_000
 class ExpressionNames:
     """Names of expressions by which no string of up to `depth` bytes tells them apart: repeat bounds are clipped.
 
-    `depth`: None for names that clip nothing. Parts under ``&`` and ``~`` are not clipped.
+    Parts under ``&`` and ``~`` are not clipped.
     """
 
-    def __init__(self, store: ExpressionStore, depth: int | None) -> None:
+    def __init__(self, store: ExpressionStore, depth: int) -> None:
         self._store, self._depth = store, depth
         self._large: set[int] = set()  # groups whose expressions have too many parts
         self._clipped: dict[int, bytes] = {}  # expression -> hash

@@ -275,15 +275,6 @@ def test_names_are_what_short_texts_tell_apart(monkeypatch, explicit_states):
         assert len(by_name) < 2 * len(by_behaviour)
 
 
-def test_names_without_clipping_tell_every_state_apart(monkeypatch):
-    for explicit_states in (2_000, 2):
-        monkeypatch.setattr("tokdfa.grammar.lexeme_automata.EXPLICIT_STATES", explicit_states)
-        machine = machine_of("(a|b){0,50}c")
-        states = states_of(machine)
-        assert len({StateNames(machine, None).describe(state)[0] for state in states}) == len(states) == 51
-        assert len({StateNames(machine, LENGTH).describe(state)[0] for state in states}) == LENGTH + 2
-
-
 def test_a_lazy_lexeme_has_another_name():
     """It ends where it matches, which `behaviour` does not see of the text read so far."""
     greedy, lazy = machine_of("a{1,9}"), machine_of("a{1,9}", lazy=True)

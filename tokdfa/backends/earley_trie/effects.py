@@ -88,8 +88,8 @@ class Effects:
     """The effects of a walker's machine over its trie. Not thread-safe, as the machine is not.
 
     `limit`: bytes; past it all are dropped and made anew. `patience`: how often a rest is walked before its effect is
-    made. `shared`: where effects of states of the same name are looked up first, or None; `clip`: whether names see
-    only as many bytes as a token has.
+    made. `clip`: whether states that no token tells apart share an effect; `shared`: where effects of such states are
+    looked up first, those of other grammars among them, or None.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Effects:
     ) -> None:
         machine, trie = walker.machine, walker.trie
         self.walker, self.machine, self.trie, self.limit, self.shared = walker, machine, trie, limit, shared
-        self._names = StateNames(machine, trie.depth_limit if clip else None) if clip or shared is not None else None
+        self._names = StateNames(machine, trie.depth_limit) if clip else None
         #: int64, shape (2, byte classes): `TokenTrie.nodes_below` by the lexer's classes.
         self._below = np.zeros((2, machine.lexer.class_count), dtype=np.int64)
         for depth in range(2):

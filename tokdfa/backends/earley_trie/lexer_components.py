@@ -13,7 +13,6 @@ Cost: 5 us for a chain and 0.15 ms or more for another lexeme.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +53,6 @@ class Components:
     def __init__(self, cfg: Cfg, max_states: int) -> None:
         self.cfg, self.max_states = cfg, max_states
         self._numbers: dict[tuple[int, int], int] = {}  # (lexeme, state of its lazy automaton) -> component
-        self._contents: dict[int, tuple[str, int]] = {}  # lexeme -> (what it is, its first component)
         #: The inverse of numbering: (lexeme, state of its lazy automaton) of each component from `first_lazy` on.
         self.places: list[tuple[int, int]] = []
         self.automata = read_automata(cfg, max_states)
@@ -64,21 +62,6 @@ class Components:
         #: int32, shape (lexemes,): the component in which each lexeme starts, -1 for special tokens.
         self.start_component = np.full(len(cfg.lexemes), -1, dtype=np.int32)
         self._build()
-
-    def content_of(self, component: int) -> str:
-        """What a component is, whatever its number: automaton, state, laziness. "" for a lazy automaton's."""
-        if component >= self.first_lazy:
-            return ""
-        symbol = int(self.component_lexeme[component])
-        if symbol not in self._contents:
-            automaton = self.automata[symbol]
-            digest = hashlib.sha256()
-            for array in (automaton.transitions, automaton.byte_class, automaton.accepting):  # type: ignore[union-attr]
-                digest.update(array.tobytes())
-            first = int(np.searchsorted(self.component_lexeme[: self.first_lazy], symbol))
-            self._contents[symbol] = f"{digest.hexdigest()} {bool(self.is_lazy[symbol])}", first
-        name, first = self._contents[symbol]
-        return f"{name} {component - first}"
 
     def ends_by(self, available: npt.NDArray[np.bool_]) -> bool:
         """Whether every component can still become a lexeme if only the bytes `available` (bool, shape (256,)) come.

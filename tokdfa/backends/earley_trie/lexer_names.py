@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 class StateNames:
     """Names of the lexer states of a machine, see the module's page: states of one name have one effect.
 
-    `depth`: bytes of the longest token of the vocabulary; None for names that clip no counter and see everything.
+    `depth`: bytes of the longest token of the vocabulary.
     """
 
-    def __init__(self, machine: Machine, depth: int | None) -> None:
-        self._machine, self._depth = machine, None if depth is None else max(depth, 1)
+    def __init__(self, machine: Machine, depth: int) -> None:
+        self._machine, self._depth = machine, max(depth, 1)
         self._of_component: dict[int, str] = {}
         self._of_lexeme: dict[int, npt.NDArray[np.uint64]] = {}
         self._expressions: dict[int, ExpressionNames] = {}  # by the id of a store
@@ -63,8 +63,6 @@ class StateNames:
             names = self._expressions.setdefault(id(store), ExpressionNames(store, self._depth))
             described = names.describe(expression, symbol)
             return f"{described} {bool(components.is_lazy[symbol])}" if described else ""
-        if self._depth is None:
-            return components.content_of(component)
         first, past = np.searchsorted(components.component_lexeme[:explicit], [symbol, symbol + 1]).tolist()
         if symbol not in self._of_lexeme:
             rows = components.component_table.reshape(-1, components.class_count)[first:past]

@@ -15,8 +15,8 @@ Options:
 - ``patience``: with ``mask=effects``, how often a part of the trie is walked before its table is made. With 1 no mask
   costs more than the walk; with 0 all is made at once, which pays where a text comes by again.
 - ``clip_counters``: lexer states that no token tells apart share a table, so that a string with room for 200 more
-  characters is one with room for 300. ``shared_effects``: those of other grammars, too
-  (`tokdfa.backends.earley_trie.shared_effects`). Both with ``mask=effects``.
+  characters is one with room for 300. ``shared_effects``: so do those of other grammars
+  (`tokdfa.backends.earley_trie.shared_effects`). With ``mask=effects``, the latter with ``clip_counters`` only.
 - ``row_stack``: walks look for the row after a lexeme first where one was pushed last at that height, as llguidance
   does, and count how often it is there (``rows_reused``); else it is looked up by row and lexemes.
 - ``slices``: with ``mask=slices``, which ones: ``json``, ``general``, or regexes of one's own, one a line.
@@ -78,7 +78,7 @@ class EarleyTrie(WithProper):
     options: ClassVar[tuple[Option, ...]] = (
         Option("mask", str, "effects", "how a new mask is made", choices=("effects", "slices", "walk")),
         Option("patience", int, 1, "walks before a table is made (mask=effects)", minimum=0, maximum=1_000),
-        Option("shared_effects", bool, True, "share tables between grammars of one vocabulary (mask=effects)"),
+        Option("shared_effects", bool, True, "share tables between grammars of one vocabulary (with clip_counters)"),
         Option("clip_counters", bool, True, "share tables of states that no token tells apart (mask=effects)"),
         Option("slices", str, "json", "slices of the vocabulary: json, general, or regexes, one a line"),
         Option("slice_budget", int, 1_000, "limit on the pairs that a slice's proof meets", minimum=1, maximum=100_000),
