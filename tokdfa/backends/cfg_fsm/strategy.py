@@ -70,7 +70,10 @@ class CfgFsm(Backend):
 
 
 class CompiledCfgFsm(CompiledSituations):
-    """The machine of a constraint, with the masks and steps made so far."""
+    """The machine of a constraint, with the masks and steps made so far.
+
+    Situations seen before are served by `tokdfa.backends.situations`; here is what is done for a new one.
+    """
 
     def __init__(
         self, constraint: Constraint, vocab: Vocabulary, machine: Machine, settings: dict[str, Any], phases: Phases
@@ -91,15 +94,15 @@ class CompiledCfgFsm(CompiledSituations):
         }
         self._begin(machine.start, bool(vocab.single_byte_tokens[machine.lexer.bytes_read].all()))
 
+    def _fill_raw(self, situation: int, out: Mask) -> None:
+        self.filler.fill(situation, out)
+
     def _step(self, situation: int, token: int) -> int:
         begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
         return self.machine.run(situation, self.vocab.byte_data, begin, end) if end > begin else -1
 
     def _can_end(self, situation: int) -> bool:
         return self.machine.hypotheses.can_end(situation)
-
-    def _fill_raw(self, situation: int, out: Mask) -> None:
-        self.filler.fill(situation, out)
 
     def work(self) -> dict[str, int]:
         return dict(self.filler.counters)

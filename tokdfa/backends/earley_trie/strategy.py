@@ -120,7 +120,10 @@ class EarleyTrie(WithProper):
 
 
 class CompiledEarley(CompiledSituations):
-    """The machine of a grammar, with the masks, tables and steps made so far."""
+    """The machine of a grammar, with the masks, tables and steps made so far.
+
+    Situations seen before are served by `tokdfa.backends.situations`; here is what is done for a new one.
+    """
 
     def __init__(
         self, constraint: Constraint, vocab: Vocabulary, cfg: Cfg, settings: dict[str, Any], phases: Phases
@@ -153,43 +156,8 @@ class CompiledEarley(CompiledSituations):
         self.sizes = self._sizes()
         self._begin(self.machine.start, self.machine.lexer.components.ends_by(vocab.single_byte_tokens))
 
-    def _sizes(self) -> dict[str, int]:
-        machine = self.machine
-        return {
-            "states": machine.lexer.state_count,
-            "rows": machine.rows.row_count,
-            "lexemes": len(machine.cfg.lexemes),
-            "rules": len(machine.cfg.rules),
-            "bytes": machine.nbytes,
-        }
-
-    def work(self) -> dict[str, int]:
-        """Totals of the work done on masks, by name."""
-        counts = {"nodes_visited": S_NODES, "lexeme_ends": S_ENDS, "rows_scanned": S_SCANS}
-        if self.settings["row_stack"]:
-            counts["rows_reused"] = S_REUSED
-        walked = {name: self.machine.counter(which) for name, which in counts.items()}
-        if self.effects is not None:
-            walked["effects_made"] = self.effects.made
-        return walked if self.slicer is None else {**walked, **self.slicer.counters}
-
     def _start(self, context: tuple[int, ...]) -> EarleyMatcher:
         return EarleyMatcher(self)
-
-    def _step(self, situation: int, token: int) -> int:
-        begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
-        if end > begin:
-            return self.machine.run(situation, self.vocab.byte_data, begin, end)
-        if token not in self._specials:
-            return -1
-        row = self.machine.row_at_border(situation)
-        if row < 0:
-            return -1
-        following = self.machine.next_row(row, self.machine.lexer.set_of(self._specials[token]))
-        return self.machine.intern(following, self.machine.start_state(following), -1) if following >= 0 else -1
-
-    def _can_end(self, situation: int) -> bool:
-        return self.machine.can_end(situation)
 
     def _fill_raw(self, situation: int, out: Mask) -> None:
         walker, machine = self.walker, self.machine
@@ -210,6 +178,41 @@ class CompiledEarley(CompiledSituations):
             for token, symbols in self._specials.items():
                 if not allowed.isdisjoint(symbols):
                     masks.set_token(out, token)
+
+    def _step(self, situation: int, token: int) -> int:
+        begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
+        if end > begin:
+            return self.machine.run(situation, self.vocab.byte_data, begin, end)
+        if token not in self._specials:
+            return -1
+        row = self.machine.row_at_border(situation)
+        if row < 0:
+            return -1
+        following = self.machine.next_row(row, self.machine.lexer.set_of(self._specials[token]))
+        return self.machine.intern(following, self.machine.start_state(following), -1) if following >= 0 else -1
+
+    def _can_end(self, situation: int) -> bool:
+        return self.machine.can_end(situation)
+
+    def _sizes(self) -> dict[str, int]:
+        machine = self.machine
+        return {
+            "states": machine.lexer.state_count,
+            "rows": machine.rows.row_count,
+            "lexemes": len(machine.cfg.lexemes),
+            "rules": len(machine.cfg.rules),
+            "bytes": machine.nbytes,
+        }
+
+    def work(self) -> dict[str, int]:
+        """Totals of the work done on masks, by name."""
+        counts = {"nodes_visited": S_NODES, "lexeme_ends": S_ENDS, "rows_scanned": S_SCANS}
+        if self.settings["row_stack"]:
+            counts["rows_reused"] = S_REUSED
+        walked = {name: self.machine.counter(which) for name, which in counts.items()}
+        if self.effects is not None:
+            walked["effects_made"] = self.effects.made
+        return walked if self.slicer is None else {**walked, **self.slicer.counters}
 
 
 class EarleyMatcher(SituationMatcher):
