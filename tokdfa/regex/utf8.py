@@ -27,7 +27,7 @@ CONTINUATION = 0x80
 #: Sets of so many ranges are written in two parts.
 LARGE, LAST_ASCII = 64, 0x7F
 #: The end of an encoding, in place of a node.
-_END = known(EMPTY)
+END = known(EMPTY)
 
 #: What an edge of the automaton of a set takes.
 NS_PER_EDGE = 1_000
@@ -82,7 +82,7 @@ class AutomatonBuilder:
         self.program = Program()
         self._nodes: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
         self._byte_sets: dict[tuple[int, ...], int] = {}
-        self._wholes = [_END]
+        self._wholes = [END]
 
     def node(self, edges: list[tuple[int, int]]) -> int:
         """The node with these edges, bytes with one target as one set."""

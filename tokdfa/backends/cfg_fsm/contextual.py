@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tokdfa.automata.byte_classes import byte_classes
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
 
@@ -91,7 +92,8 @@ class Contextual:
         self.ignored_label = len(automata)
         self._contexts, self._ignored, self._following = contexts, frozenset(ignored), following
         self._max_states = max_states
-        self.byte_class, representatives = _byte_classes(automata)
+        divisions = np.array([dfa.byte_class for dfa in automata], dtype=np.uint8)
+        self.byte_class, representatives = byte_classes(divisions.reshape(-1, 256))
         #: By terminal: state -> its targets by class, and whether it accepts.
         self._tables = [np.take(dfa.transitions, dfa.byte_class[representatives], axis=1).tolist() for dfa in automata]
         self._accepting = [dfa.accepting.tolist() for dfa in automata]
@@ -317,13 +319,6 @@ class Contextual:
         """Bytes held by the arrays."""
         kept = (self.transitions, self.labels, self.residues, self.outcomes, self.outcome_of, self.starts)
         return sum(array.nbytes for array in kept)
-
-
-def _byte_classes(automata: Sequence[Dfa]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.intp]]:
-    """The coarsest classes of bytes that no automaton tells apart, and one byte of each."""
-    stacked = np.stack([np.zeros(256, np.uint8), *(dfa.byte_class for dfa in automata)])
-    _, representatives, classes = np.unique(stacked, axis=1, return_index=True, return_inverse=True)
-    return classes.reshape(-1).astype(np.uint8), representatives
 
 
 def _bits(bits: int) -> list[int]:

@@ -103,7 +103,7 @@ def _successors(
     """The bytes on which some thread goes on, in sets that lead to one state, and that state."""
     if not threads:
         return []
-    rows = np.stack([program.rows[node] for _, node in threads])
+    rows = np.stack([program.nodes.rows[node] for _, node in threads])
     columns, classes = np.unique(rows, axis=1, return_inverse=True)
     classes = classes.reshape(-1)
     found = []

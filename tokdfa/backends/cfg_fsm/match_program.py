@@ -24,9 +24,9 @@ import numpy as np
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, RegexUnsupported
-from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges, complement, difference, intersection, union
+from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges, complement, difference, union
 from tokdfa.regex.unicode_tables import runs
-from tokdfa.regex.utf8 import CONTINUATION, LENGTHS, by_lead
+from tokdfa.regex.utf8 import END, AutomatonBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,11 +88,8 @@ class MatchProgram:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.instructions: list[Instruction | None] = [None]
-        #: Rows of targets of the nodes of character sets: int32, shape (256,) each.
-        self.rows: list[npt.NDArray[np.int32]] = []
-        self._nodes: dict[bytes, int] = {}
+        self.nodes = Nodes()
         self._sets: dict[Ranges, int] = {}
-        self._tails: dict[tuple[Ranges, int], int] = {}
         parser = import_module("re._parser")
         try:
             parsed = parser.parse(EQUIVALENTS.get(pattern, pattern))
@@ -158,40 +155,30 @@ class MatchProgram:
             entry = self._sequence(items, flags, entry)
         return entry
 
-    # Character sets.
-
     def _set(self, code_points: Ranges) -> int:
         """The node at which the automaton of a set starts."""
         if code_points not in self._sets:
-            row = np.full(256, NONE, dtype=np.int32)
-            allowed = difference(code_points, SURROGATES)
-            for tail, (first, last, mark) in enumerate(LENGTHS):
-                self._fill(row, intersection(allowed, ((first, last),)), tail, mark)
-            self._sets[code_points] = self._node(row)
+            self._sets[code_points] = self.nodes.node(self.nodes.first_edges(difference(code_points, SURROGATES)))
         return self._sets[code_points]
 
-    def _node(self, row: npt.NDArray[np.int32]) -> int:
-        key = row.tobytes()
-        if key not in self._nodes:
-            self._nodes[key] = len(self.rows)
+
+class Nodes(AutomatonBuilder):
+    """Nodes of character sets by number, each a row of targets: int32, shape (256,)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[npt.NDArray[np.int32]] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def node(self, edges: list[tuple[int, int]]) -> int:
+        """The node with these edges, equal ones once."""
+        row = np.full(256, NONE, dtype=np.int32)
+        for byte, target in edges:
+            row[byte] = DONE if target == END else target
+        number = self._numbers.setdefault(row.tobytes(), len(self.rows))
+        if number == len(self.rows):
             self.rows.append(row)
-        return self._nodes[key]
-
-    def _fill(self, row: npt.NDArray[np.int32], numbers: Ranges, tail: int, mark: int) -> None:
-        """Enter `numbers` as one byte, marked `mark`, with the leading bits, and then `tail` continuation bytes."""
-        whole, followers = by_lead(numbers, tail)
-        for lead in whole:
-            row[mark | lead] = DONE if tail == 0 else self._continuations(((0, 64**tail - 1),), tail - 1)
-        for lead, rest in followers.items():
-            row[mark | lead] = self._continuations(tuple(rest), tail - 1)
-
-    def _continuations(self, numbers: Ranges, tail: int) -> int:
-        """The node of `numbers` written as `tail` + 1 continuation bytes."""
-        if (numbers, tail) not in self._tails:
-            row = np.full(256, NONE, dtype=np.int32)
-            self._fill(row, numbers, tail, CONTINUATION)
-            self._tails[numbers, tail] = self._node(row)
-        return self._tails[numbers, tail]
+        return number
 
 
 def characters(operation: str, argument: Any, flags: int) -> Ranges:
