@@ -19,7 +19,7 @@ def without_places(text: str, name: str) -> str:
     """A page that names no folder of the machine on which it was made."""
     text = re.sub(r"^tokdfa run /.*$", f"tokdfa run experiments/{name}.yaml", text, flags=re.MULTILINE)
     text = re.sub(r"(?<= )/\S*/(?=experiments/inputs)", "", text)
-    return re.sub(r"^(\s*(?:data|suite): )/\S+$", r"\1DIR", text, flags=re.MULTILINE)
+    return re.sub(r"^(\s*(?:data|suite|remotes): )/\S+$", r"\1DIR", text, flags=re.MULTILINE)
 
 
 def publish(run: Path, extra: list[str]) -> Path:

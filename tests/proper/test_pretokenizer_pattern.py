@@ -115,7 +115,7 @@ BOTH: tuple[str, ...] = ("tiktoken", "oniguruma")
         (r"(?<n>a)\k<n>", 0, "a named group", BOTH),
         (r"(?s:a)", 0, "this kind of group", BOTH),
         (r"(?x)a", 0, "this kind of group", BOTH),
-        (r"a(?i)b", 1, "a flag inside the pattern", BOTH),
+        (r"a(?i)b", 1, "flags for all of the pattern but at its beginning", BOTH),
         (r"^a", 0, "an anchor to the start", BOTH),
         (r"\<a", 0, "an escape that is an anchor", BOTH),
         (r"\Qa", 0, r"the escape \\Q", BOTH),

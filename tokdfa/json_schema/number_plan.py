@@ -177,7 +177,8 @@ def _zeros_of_multiples(c: int) -> int:
 
 def too_many_states(numbers: NumberSet) -> LimitExceeded:
     """The error for a set whose automaton needs too many states."""
-    divisors = " and ".join(map(str, numbers.multiples + numbers.not_multiples))
+    written = map(str, numbers.multiples + numbers.not_multiples)
+    divisors = " and ".join(number if len(number) <= 40 else f"{number[:40]}…" for number in written)
     reason = (
         f"multipleOf {divisors} needs an automaton of more than {STATE_LIMIT} states, one for each remainder; "
         f"use a divisor that has fewer digits without the zeros at its end, or leave multipleOf out"

@@ -68,8 +68,7 @@ class Dialect:
     #: What a refusal says of what is refused, before the remedy.
     refusal: str = " is not supported"
     #: What opens a group -> what it is: "group", "named group", "=" and "!" (look-ahead), "<=" and "<!" (look-behind),
-    #: ">" (atomic), "comment", "flags" (letters follow), "leading flag" (at the very beginning only), "+i" and "-i"
-    #: (one flag switched).
+    #: ">" (atomic), "comment", "flags" (letters follow, or stand in it).
     groups: Mapping[str, str]
     refused_groups: Mapping[str, str]
     group_name: re.Pattern[str] = re.compile(r"\(\?P?<([^\W\d]\w*)>")
@@ -229,9 +228,7 @@ TIKTOKEN = Dialect(
         "(?>": ">",
         "(?=": "=",
         "(?!": "!",
-        "(?i:": "+i",
-        "(?-i:": "-i",
-        "(?i)": "leading flag",
+        **dict.fromkeys(("(?i:", "(?-i:", "(?i)"), "flags"),
     },
     refused_groups={
         "(?<=": "look-behind",
@@ -246,6 +243,8 @@ TIKTOKEN = Dialect(
         "(?": "this kind of group",
         "(*": "a backtracking verb",
     },
+    flags="i",
+    leading_flags="i",
     counts=re.compile(r"\{(?!,?\})([0-9]*)(,?)([0-9]*)\}"),
     refused_braces=(re.compile(r"\{"), "a brace that counts nothing; write \\{"),
     max_nesting=50,

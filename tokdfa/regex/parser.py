@@ -243,11 +243,6 @@ class Parser(AtomReader):
             if not name:
                 self.fail("a group name is letters, digits and _ between < and >, and begins with no digit")
             self.position = name.end()
-        elif kind == "leading flag":
-            if start:
-                self.refuse("a flag inside the pattern; write (?i:...)")
-            self.switch_flags("i", "", len(opening))
-            return
         else:
             self.position += len(opening)
         if len(self.groups) > dialect.max_nesting:
@@ -256,9 +251,7 @@ class Parser(AtomReader):
                 limit="group nesting",
                 value=len(self.groups),
             )
-        if kind in ("+i", "-i"):
-            self.flags = self.flags.switched("i", kind == "+i")
-        elif kind == "!" and dialect.two_readings:
+        if kind == "!" and dialect.two_readings:
             self.flags = replace(self.flags, wide=not self.flags.wide)
         self.groups.append(Group(start, kind, outer_flags))
 
@@ -283,14 +276,10 @@ class Parser(AtomReader):
                 self.refuse(f"the inline flag {letter}{dialect.refused_flags.get(letter, '')}", index)
             if letter == "u" and index >= match.start(3) >= 0:
                 self.refuse("switching off the flag u", index)
-        self.switch_flags(match[1], match[3] or "", len(match[0]))
-        return match[4] == ")"
-
-    def switch_flags(self, on: str, off: str, length: int) -> None:
-        """Switch flags by what is written in `length` characters; nothing is to be repeated behind them."""
-        self.flags = self.flags.switched(on, True).switched(off, False)
-        self.position += length
+        self.flags = self.flags.switched(match[1], True).switched(match[3] or "", False)
+        self.position = match.end()
         self.groups[-1].no_repeat = NOTHING_TO_REPEAT
+        return match[4] == ")"
 
     def read_group_end(self) -> None:
         if len(self.groups) == 1:
