@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.lab.report.synthetic import HOSTILE, LABELS, FakeRun, backend_run, config, trie_walk_run
+from tests.lab.report.synthetic import HOSTILE, FakeRun, backend_run, config, trie_walk_run
 from tokdfa.errors import ConfigError, StoreError, UnknownNameError
 from tokdfa.lab.declare import Column, Kind
 from tokdfa.lab.declare.columns import text
@@ -19,7 +19,7 @@ from tokdfa.lab.kinds import ADDED, find_kind
 from tokdfa.lab.report import compare_statistics
 from tokdfa.lab.report.compare import LEAST, compare_runs
 from tokdfa.lab.report.compare_page import MAX_ROWS, headlines, page, to_json
-from tokdfa.lab.report.compare_series import read_series
+from tokdfa.lab.report.compare_series import read_values
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.html import render
 
@@ -55,14 +55,17 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> FakeRun:
     return measured(tmp_path_factory.mktemp("before"), 1)
 
 
-def changed(changes: Sequence[Any]) -> set[tuple[str, str, str]]:
-    return {(change.engine, change.column.name, change.verdict) for change in changes if change.told}
+def rows(*frames: pd.DataFrame) -> list[dict[str, Any]]:
+    return [row for frame in frames for row in frame.to_dict("records")]
+
+
+def changed(*frames: pd.DataFrame) -> set[tuple[str, str, str]]:
+    return {(row["engine"], row["measure"], row["verdict"]) for row in rows(*frames) if row["told"]}
 
 
 def test_without_controls_the_machine_is_taken_for_the_code(before: FakeRun, tmp_path: Path) -> None:
     found = compare_runs(before, measured(tmp_path, 2, speed=1.4), controls=())
-    times = [change for change in found.engines if change.column.unit == "s"]
-    assert {change.verdict for change in times} == {"slower"}
+    assert {row["verdict"] for row in rows(found.engines) if row["unit"] == "s"} == {"slower"}
     assert any("No engine is known to be the same" in line for line in page(found, (tmp_path, tmp_path)).headlines)
 
 
@@ -71,24 +74,23 @@ def test_what_was_put_in_is_told_and_nothing_else(before: FakeRun, tmp_path: Pat
     found = compare_runs(before, measured(tmp_path, 3, speed=0.8, **factors))
     words = {"token_index": "slower", "token_index lazy": "faster"}
     times = {column.name for column in find_kind("backends").columns if column.unit == "s"} - SAMPLED
-    times &= {change.column.name for change in found.engines}
+    times &= {row["measure"] for row in rows(found.engines)}
     assert {"compile", "first_mask", "mask_p50", "mask_mean", "mask_p99", "advance_p50"} <= times
     assert changed(found.engines) == {(label, time, word) for label, word in words.items() for time in times}
-    for change in found.engines:
-        if change.told:
-            low, high = change.estimate.interval[1:]
-            assert low * 0.97 < factors[change.engine] < high * 1.03
-            assert change.estimate.size == 8
-    cases = [change for change in found.cases if change.told]
-    assert changed(cases) == {(label, time, word) for label, word in words.items() for time in SAMPLED}
+    for row in rows(found.engines):
+        if row["told"]:
+            assert row["low"] * 0.97 < factors[row["engine"]] < row["high"] * 1.03
+            assert row["count"] == 8
+    cases = [row for row in rows(found.cases) if row["told"]]
+    assert changed(found.cases) == {(label, time, word) for label, word in words.items() for time in SAMPLED}
     assert len(cases) == 2 * 2 * 8
-    assert {change.estimate.size for change in cases} == {25}
+    assert {row["count"] for row in cases} == {25}
 
 
 def test_controls_may_be_named_and_are_not_judged(before: FakeRun, tmp_path: Path) -> None:
     after = measured(tmp_path, 3, token_index=1.5)
     found = compare_runs(before, after, controls=["token_index lazy"])
-    assert {change.verdict for change in found.engines if change.engine == "token_index lazy"} == {"control"}
+    assert {row["verdict"] for row in rows(found.engines) if row["engine"] == "token_index lazy"} == {"control"}
     assert ("token_index", "compile", "slower") in changed(found.engines)
     after.provenance["packages"] = {**PACKAGES, "llguidance": "2.0"}
     assert compare_runs(before, after).controls == PEERS[1:]
@@ -97,12 +99,12 @@ def test_controls_may_be_named_and_are_not_judged(before: FakeRun, tmp_path: Pat
 def test_controls_that_disagree_raise_the_floor(before: FakeRun, tmp_path: Path) -> None:
     factors: dict[str, Any] = {"glrmask": 1.6, "token_index": 1.3}
     found = compare_runs(before, measured(tmp_path, 3, **factors))
-    floors = {change.floor for change in found.engines if change.column.name == "mask_p50"}
+    floors = {row["floor"] for row in rows(found.engines) if row["measure"] == "mask_p50"}
     assert len(floors) == 1
     assert 1.4 < floors.pop() < 1.8
-    assert changed([*found.engines, *found.cases]) == set()
+    assert changed(found.engines, found.cases) == set()
     alone = compare_runs(before, measured(tmp_path, 3, **factors), controls=["llguidance"])
-    assert {change.floor for change in alone.engines} == {LEAST}
+    assert {row["floor"] for row in rows(alone.engines)} == {LEAST}
     assert {name for name, _, word in changed(alone.engines) if word == "slower"} == {"glrmask", "token_index"}
 
 
@@ -110,8 +112,8 @@ def test_few_cases_and_few_samples_are_not_judged(tmp_path: Path) -> None:
     runs = [backend_run(tmp_path, constraints=("email",), steps=5) for _ in range(2)]
     runs[1].frames["samples"]["ns"] *= 10
     found = compare_runs(*runs)
-    assert {change.verdict for change in (*found.engines, *found.cases)} == {"too few"}
-    assert all(math.isnan(change.estimate.chance) for change in found.cases)
+    assert {row["verdict"] for row in rows(found.engines, found.cases)} == {"too few"}
+    assert found.cases["chance"].isna().all()
     written = page(found, (tmp_path, tmp_path))
     assert "no engine has six cases" in written.left_out["After over before, against the controls"]
     assert render(written)
@@ -127,14 +129,13 @@ def test_outcomes_masks_and_rows_of_one_run_are_listed(before: FakeRun, tmp_path
     samples.loc[first, "allowed"] += 1
     after.frames["items"] = items[~((items["label"] == "llguidance") & (items["constraint"] == "date"))]
     found = compare_runs(before, after)
-    assert [(one.engine, one.what, one.before, one.after) for one in found.outcomes] == [
-        ("glrmask", "status", "ok", "timeout"),
-        ("token_index", "tokens allowed", "2,800", "2,801"),
-    ]
-    assert found.outcomes[0].places == ("small · url · random_walk · seed 20", "large · url · random_walk · seed 20")
-    series = read_series(RunData.read(before))
-    of_two_cases = {one: sum(key.engine == one and "url" in key.case for key in series) for one in LABELS}
-    sides = {one.engine: (one.before, one.after) for one in found.one_sided}
+    told = found.outcomes[["engine", "what", "before", "after"]].to_numpy().tolist()
+    assert told == [["glrmask", "status", "ok", "timeout"], ["token_index", "tokens allowed", "2,800", "2,801"]]
+    places = ["small · url · random_walk · seed 20", "large · url · random_walk · seed 20"]
+    assert found.outcomes["cases"].iloc[0].tolist() == places
+    keys = read_values(RunData.read(before))[0][["engine", "case", "column"]].drop_duplicates()
+    of_two_cases = keys[keys["case"].str.contains("url")]["engine"].value_counts()
+    sides = {row["engine"]: (row["before"], row["after"]) for row in rows(found.one_sided)}
     assert sides == {name: (of_two_cases[name], 0) for name in ("glrmask", "llguidance")}
     assert sum(before for before, _ in sides.values()) >= 40
     assert "3 cases have another outcome." in " ".join(headlines(found))
@@ -183,16 +184,15 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("odd")
 def test_series_are_made_of_declared_columns(tmp_path: Path) -> None:
-    found = read_series(RunData.read(odd_run(tmp_path, 1)))
-    assert {key.column for key in found} == {"mask_ns", "solved", "size"}
-    assert {key.engine for key in found} == {"old", "new"}
-    assert {key.case for key in found} == {(pattern, f"length {length}") for pattern in "ab" for length in range(4)}
-    masks = found["new", ("a", "length 0"), "mask_ns"]
-    assert len(masks.values) == len(set(masks.places)) == 40
-    assert np.median(masks.values) == pytest.approx(np.exp(8) * 1e-9, rel=0.5)
-    assert found["old", ("b", "length 3"), "size"].values.tolist() == [100.0], (
-        "what is below the resolution counts as it"
-    )
+    found, _ = read_values(RunData.read(odd_run(tmp_path, 1)))
+    assert set(found["column"]) == {"mask_ns", "solved", "size"}
+    assert set(found["engine"]) == {"old", "new"}
+    assert set(found["case"]) == {f"{pattern} · length {length}" for pattern in "ab" for length in range(4)}
+    masks = found[(found["engine"] == "new") & (found["case"] == "a · length 0") & (found["column"] == "mask_ns")]
+    assert len(masks) == masks["place"].nunique() == 40
+    assert masks["value"].median() == pytest.approx(np.exp(8) * 1e-9, rel=0.5)
+    sizes = found[found["column"] == "size"]["value"]
+    assert set(sizes) == {100.0}, "what is below the resolution counts as it"
 
 
 @pytest.mark.usefixtures("odd")
@@ -203,23 +203,23 @@ def test_arrays_are_samples_and_counts_have_a_better_end(tmp_path: Path) -> None
     found = compare_runs(odd_run(tmp_path, 1), after, controls=["old"])
     assert changed(found.engines) == {("new", "mask_ns", "slower"), ("new", "solved", "more")}
     assert changed(found.cases) == {("new", "mask_ns", "slower")}
-    assert {change.estimate.size for change in found.cases} == {40}
-    assert all(change.ratio == pytest.approx(3, rel=1e-5) for change in found.cases if change.told)
+    assert set(found.cases["count"]) == {40}
+    assert all(row["ratio"] == pytest.approx(3, rel=1e-5) for row in rows(found.cases) if row["told"])
     sentences = " ".join(headlines(found))
     assert "new, median of 8 cases (95% interval): mask time 3.0x slower, solved 2.0x more." in sentences
-    assert [change.column.name for change in found.slower(2)] == ["mask_ns"] * 9
+    assert [row["measure"] for row in found.slower(2)] == ["mask_ns"] * 9
 
 
 @pytest.mark.usefixtures("odd")
 def test_texts_counts_and_what_becomes_zero_are_outcomes(tmp_path: Path) -> None:
     found = compare_runs(odd_run(tmp_path, 1), odd_run(tmp_path, 1, outcome="over_limit", tokens=4, solved=0))
-    assert [(one.what, one.before, one.after, one.places) for one in found.outcomes] == [
+    assert [(row["what"], row["before"], row["after"], (*row["cases"],)) for row in rows(found.outcomes)] == [
         ("solved", "10", "0", ("b · length 3",)),
         ("tokens", "3", "4", ("b · length 3",)),
         ("outcome", "passed", "over limit", ("b · length 3",)),
     ]
     less = compare_runs(odd_run(tmp_path, 1), odd_run(tmp_path, 1, solved=9))
-    assert less.outcomes == (), "a ratio says it"
+    assert less.outcomes.empty, "a ratio says it"
 
 
 def test_a_declared_kind_knows_its_controls(tmp_path: Path) -> None:
@@ -231,9 +231,9 @@ def test_a_declared_kind_knows_its_controls(tmp_path: Path) -> None:
     found = compare_runs(*runs)
     assert found.controls == ("llguidance slices off",)
     assert changed(found.engines) == {("tokdfa", "ns_median", "slower")}
-    assert [change.ratio for change in found.engines if change.told] == [pytest.approx(2)]
-    assert found.engines[0].estimate.size == 12
-    assert found.cases == ()
+    assert [row["ratio"] for row in rows(found.engines) if row["told"]] == [pytest.approx(2)]
+    assert found.engines["count"].iloc[0] == 12
+    assert found.cases.empty
     assert "The store holds no samples" in " ".join(headlines(found))
 
 
@@ -245,7 +245,7 @@ def test_sections_are_compared_too(tmp_path: Path) -> None:
         run.config["settings"] = {"trie_walk": {}}
         run.frames["results"] = trie_walk_run(tmp_path).frames["results"].assign(item_id="m")
     found = compare_runs(*runs)
-    assert ("tokdfa", "ns_median") in {(change.engine, change.column.name) for change in found.engines}
+    assert ("tokdfa", "ns_median") in {(row["engine"], row["measure"]) for row in rows(found.engines)}
 
 
 def test_what_cannot_be_compared_is_refused(before: FakeRun, tmp_path: Path) -> None:

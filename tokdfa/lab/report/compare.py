@@ -24,15 +24,16 @@ it does not depend on how fast the machine was.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa.errors import ConfigError, StoreError, UnknownNameError
+from tokdfa.lab.declare.columns import Ratio
 from tokdfa.lab.declare.look import backend_of
-from tokdfa.lab.report.compare_series import differences, one_sided, parts, read_series, sources
+from tokdfa.lab.report.compare_series import KEY, differences, one_sided, read_values, sources
 from tokdfa.lab.report.compare_statistics import LEVEL, NORMAL_QUANTILE, discoveries, median_ratio, ratio_of_medians
 from tokdfa.lab.report.data import RunData
 from tokdfa.lab.report.tables import compare_environments
@@ -40,75 +41,47 @@ from tokdfa.lab.report.tables import compare_environments
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import pandas as pd
+
     from tokdfa.lab.declare.columns import Column
-    from tokdfa.lab.report.compare_series import Difference, Key, OneSided, Series
     from tokdfa.lab.report.compare_statistics import Estimate
     from tokdfa.lab.run.store import Run
+
+    #: Engine, case and column.
+    Key = tuple[str, str, str]
 
 #: A ratio nearer to 1 than this is never told, whatever its interval.
 LEAST = 1.05
 
 
 @dataclass(frozen=True)
-class Change:
-    """One comparison. `case` is empty for an engine's ratio over all its cases.
-
-    `before`, `after`: the medians in base units. `raw`: after over before. `estimate`: the same against the controls
-    (equal to `raw` where there are none). `floor`: the ratio beyond which it counts. `told`: it is beyond noise; of a
-    `control` nothing is.
-    """
-
-    engine: str
-    case: tuple[str, ...]
-    column: Column
-    before: float
-    after: float
-    raw: Estimate
-    estimate: Estimate
-    floor: float = LEAST
-    control: bool = False
-    told: bool = False
-
-    @property
-    def ratio(self) -> float:
-        """After over before, against the controls: above 1 is slower, or more."""
-        return self.estimate.interval.value
-
-    @property
-    def verdict(self) -> str:
-        """``faster``, ``slower``, ``less`` or ``more`` beyond noise; ``no``, ``too few`` samples, or ``control``."""
-        if self.told:
-            return self.column.words[(self.ratio > 1) == (self.column.better != "higher")]
-        if self.control:
-            return "control"
-        return "too few" if math.isnan(self.estimate.interval.low) else "no"
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """What has changed from the run `before` to the run `after`."""
+    """What has changed from the run `before` to the run `after`.
+
+    `engines`, `cases`: a row for each comparison of an engine over all its cases, and on one case. ``before``,
+    ``after``: the medians in base units, and as people read them (``shown_before``); ``raw``: after over before, and
+    ``ratio``, the same against the controls, both with the ends of their intervals; ``chance``; ``count``, of cases or
+    samples; ``floor``: the ratio beyond which it counts; ``told``: it is beyond noise, of a ``control`` nothing is;
+    ``verdict``: ``faster``, ``slower``, ``less`` or ``more`` beyond noise, ``no``, ``too few`` samples, or ``control``.
+    """
 
     before: RunData
     after: RunData
-    engines: tuple[Change, ...]
-    cases: tuple[Change, ...]
+    engines: pd.DataFrame
+    cases: pd.DataFrame
     controls: tuple[str, ...]
-    outcomes: tuple[Difference, ...]
-    one_sided: tuple[OneSided, ...]
-
-    @cached_property
-    def told(self) -> list[Change]:
-        """All changes beyond noise: those of engines over all cases first."""
-        return [change for change in (*self.engines, *self.cases) if change.told]
+    outcomes: pd.DataFrame
+    one_sided: pd.DataFrame
 
     @cached_property
     def environment(self) -> dict[str, list[str]]:
         """What of the environment differs: key -> before and after."""
         return compare_environments([self.before, self.after])
 
-    def slower(self, ratio: float) -> list[Change]:
+    def slower(self, ratio: float) -> list[dict[str, Any]]:
         """The changes beyond noise in which something takes at least `ratio` times as long as before."""
-        return [change for change in self.told if change.column.unit == "s" and change.ratio >= ratio]
+        rows: list[Any] = [row for frame in (self.engines, self.cases) for row in frame.to_dict("records")]
+        return [row for row in rows if row["told"] and row["unit"] == "s" and row["ratio"] >= ratio]
 
 
 def compare_runs(before: Run, after: Run, controls: Iterable[str] | None = None) -> Comparison:
@@ -121,32 +94,34 @@ def compare_runs(before: Run, after: Run, controls: Iterable[str] | None = None)
     old, new = RunData.read(before), RunData.read(after)
     if old.kind != new.kind:
         raise ConfigError(f"runs of one kind can be compared; this one is of {old.kind}, the other of {new.kind}")
-    mine, other = read_series(old), read_series(new)
-    if not mine or not other:
-        empty = next(run for run, series in ((before, mine), (after, other)) if not series)
-        raise StoreError(
-            f"{empty.folder} holds no times to compare: its kind, {old.kind}, stores none, or nothing has succeeded; "
-            "its report says which"
-        )
-    common = {key: (series, other[key]) for key, series in mine.items() if key in other}
-    if not common:
+    (mine, columns), (other, _) = read_values(old), read_values(new)
+    for run, values in ((before, mine), (after, other)):
+        if values.empty:
+            raise StoreError(
+                f"{run.folder} holds no times to compare: its kind, {old.kind}, stores none, or nothing has succeeded; "
+                "its report says which"
+            )
+    before_all, after_all = (one[one["of_engine"]].groupby(KEY, sort=False)["value"].median() for one in (mine, other))
+    keys = mine[KEY].drop_duplicates().merge(other[KEY].drop_duplicates(), on=KEY)
+    if keys.empty:
         raise StoreError(
             f"{before.folder} and {after.folder} have no engine, case and measure in common; "
             "compare two runs of one experiment"
         )
-    engines = tuple(dict.fromkeys(key.engine for key in common))
+    engines = tuple(dict.fromkeys(keys["engine"]))
     chosen = _same_engines(old, new, engines) if controls is None else tuple(controls)
     for name in chosen:
         if name not in engines:
             raise UnknownNameError("engine of both runs", name, engines)
+    pairs = mine.merge(other, on=[*KEY, "place"], suffixes=("_before", "_after"))
     return Comparison(
         old,
         new,
-        _told(_of_engines(common, chosen)),
-        _told(_of_cases(common, chosen)),
+        _told(_of_engines(before_all, after_all, columns, chosen)),
+        _told(_of_cases(pairs, columns, chosen)),
         chosen,
-        tuple(differences(old, new)),
-        tuple(one_sided(mine, other)),
+        differences(old, new),
+        one_sided(mine, other),
     )
 
 
@@ -157,9 +132,9 @@ def _same_engines(before: RunData, after: RunData, engines: Sequence[str]) -> tu
     versions = [run.provenance.get("packages") or {} for run in (before, after)]
     packages = {name: backend_info(name).packages for name in backend_names()}
     known: dict[str, str] = {}
-    for source in (one for part in parts(before) for one in sources(part)):
-        if {"backend", source.engine} <= set(source.rows):
-            known |= dict(zip(source.rows[source.engine].map(str), source.rows["backend"].map(str), strict=True))
+    for source in sources(before):
+        if "backend" in source.rows:
+            known |= dict(zip(source.rows["_engine"], source.rows["backend"].map(str), strict=True))
     found = []
     for engine in engines:
         needed = packages.get(known.get(engine, backend_of(engine)), ())
@@ -172,16 +147,16 @@ class _Controls:
     """Ratios of the controls on every case, as logarithms: what the machine did to each, and how far they differ."""
 
     def __init__(self, logs: Mapping[Key, float], names: Sequence[str]) -> None:
-        self._logs: dict[tuple[str, tuple[str, ...]], dict[str, float]] = {}
-        for key, value in logs.items():
-            if key.engine in names:
-                self._logs.setdefault((key.column, key.case), {})[key.engine] = value
+        self._logs: dict[tuple[str, str], dict[str, float]] = {}
+        for (engine, case, column), value in logs.items():
+            if engine in names:
+                self._logs.setdefault((column, case), {})[engine] = value
         middles: dict[str, list[float]] = {}
         for (column, _), values in self._logs.items():
             middles.setdefault(column, []).append(float(np.median(list(values.values()))))
         self._middle = {column: float(np.median(values)) for column, values in middles.items()}
 
-    def shift(self, engine: str, case: tuple[str, ...], column: Column) -> float:
+    def shift(self, engine: str, case: str, column: Column) -> float:
         """The median log ratio of the other controls on a case; over all cases, where this one has none.
 
         0 but for times: nothing else depends on how fast the machine was.
@@ -211,68 +186,76 @@ class _Controls:
         return found
 
 
-def _of_cases(common: Mapping[Key, tuple[Series, Series]], names: Sequence[str]) -> list[Change]:
-    """The comparisons of single cases, of those with samples."""
-    pairs = {key: _paired(*both) for key, both in common.items()}
-    pairs = {key: pair for key, pair in pairs.items() if len(pair[0]) > 1}
-    controls = _Controls({key: math.log(np.median(new) / np.median(old)) for key, (old, new) in pairs.items()}, names)
-    columns = {key.column: common[key][0].column for key in pairs}
-    spreads = {name: controls.spread(column) for name, column in columns.items()}
-    changes = []
-    for key, (before, after) in pairs.items():
-        column = columns[key.column]
-        raw = ratio_of_medians(before, after)
-        estimate = raw.corrected(controls.shift(key.engine, key.case, column), spreads[key.column])
-        middle = (float(np.median(before)), float(np.median(after)))
-        changes.append(Change(key.engine, key.case, column, *middle, raw, estimate, control=key.engine in names))
-    return changes
+def _of_cases(pairs: pd.DataFrame, columns: Mapping[str, Column], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The comparisons of single cases, of those with samples; values of one place are paired."""
+    groups: dict[Any, pd.DataFrame] = {key: one for key, one in pairs.groupby(KEY, sort=False) if len(one) > 1}
+    middles = {key: group[["value_before", "value_after"]].median().tolist() for key, group in groups.items()}
+    controls = _Controls({key: math.log(new / old) for key, (old, new) in middles.items()}, names)
+    spreads = {name: controls.spread(columns[name]) for name in {key[2] for key in groups}}
+    rows = []
+    for key, group in groups.items():
+        engine, case, name = key
+        raw = ratio_of_medians(group["value_before"].to_numpy(), group["value_after"].to_numpy())
+        estimate = raw.corrected(controls.shift(engine, case, columns[name]), spreads[name])
+        rows.append(_row(engine, case, columns[name], middles[key], raw, estimate, LEAST, engine in names))
+    return rows
 
 
-def _of_engines(common: Mapping[Key, tuple[Series, Series]], names: Sequence[str]) -> list[Change]:
-    """The comparisons of engines over their cases."""
-    middles = {
-        key: (float(np.median(before.values)), float(np.median(after.values)))
-        for key, (before, after) in common.items()
-        if before.of_engine
+def _of_engines(
+    before: pd.Series[float], after: pd.Series[float], columns: Mapping[str, Column], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The comparisons of engines over their cases, of each the median."""
+    import pandas as pd
+
+    both = pd.concat({"before": before, "after": after}, axis=1, join="inner")
+    both = both.assign(log=np.log(both["after"] / both["before"])).reset_index()
+    controls = _Controls({(*key,): log for *key, log in both[[*KEY, "log"]].itertuples(index=False)}, names)
+    rows = []
+    of_engine: dict[Any, pd.DataFrame] = dict(iter(both.groupby(["engine", "column"], sort=False)))
+    for (engine, name), group in of_engine.items():
+        column = columns[name]
+        shifts = np.array([controls.shift(engine, case, column) for case in group["case"]])
+        raw, estimate = median_ratio(group["log"].to_numpy()), median_ratio(group["log"].to_numpy() - shifts)
+        middle = group[["before", "after"]].median().tolist()
+        rows.append(_row(engine, "", column, middle, raw, estimate, controls.floor(column), engine in names))
+    return rows
+
+
+def _row(
+    engine: str,
+    case: str,
+    column: Column,
+    middles: Sequence[float],
+    raw: Estimate,
+    estimate: Estimate,
+    floor: float,
+    control: bool,
+) -> dict[str, Any]:
+    """One comparison, but for its verdict. ``said``: the ratio in words, with its interval."""
+    before, after = middles
+    value, low, high = estimate.interval
+    low_end, high_end = (value, value) if math.isnan(low) else (low, high)
+    better = column.better == "higher"
+    ends = (value, low_end, high_end) if better else (1 / value, 1 / high_end, 1 / low_end)
+    return {
+        **{"engine": engine, "case": case, "measure": column.name, "head": column.head, "unit": column.unit},
+        **{"before": before, "after": after, "count": estimate.size, "higher_is_better": better},
+        **{"raw": raw.interval.value, "raw_low": raw.interval.low, "raw_high": raw.interval.high},
+        **{"ratio": value, "low": low, "high": high, "chance": estimate.chance, "floor": floor, "control": control},
+        **{"shown_before": column.format(before), "shown_after": column.format(after)},
+        **{"word": column.words[(value > 1) != better], "said": Ratio(*ends, estimate.size).describe(column)},
     }
-    logs = {key: math.log(after / before) for key, (before, after) in middles.items()}
-    controls = _Controls(logs, names)
-    groups: dict[tuple[str, str], list[Key]] = {}
-    for key in logs:
-        groups.setdefault((key.engine, key.column), []).append(key)
-    changes = []
-    for (engine, _), keys in groups.items():
-        column = common[keys[0]][0].column
-        ratios = np.array([logs[key] for key in keys])
-        shifts = np.array([controls.shift(engine, key.case, column) for key in keys])
-        raw, estimate = median_ratio(ratios), median_ratio(ratios - shifts)
-        before, after = np.median([middles[key] for key in keys], axis=0).tolist()
-        floor = controls.floor(column)
-        changes.append(Change(engine, (), column, before, after, raw, estimate, floor, engine in names))
-    return changes
 
 
-def _paired(before: Series, after: Series) -> tuple[np.ndarray, np.ndarray]:
-    """The values at the places that both have, in one order; if there are none, as many as both have."""
-    there = {place: number for number, place in enumerate(after.places)}
-    rows = [(number, there[place]) for number, place in enumerate(before.places) if place in there]
-    if not rows:
-        count = min(len(before.values), len(after.values))
-        return before.values[:count], after.values[:count]
-    mine, other = np.array(rows).T
-    return before.values[mine], after.values[other]
+def _told(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """The comparisons of one level with their verdicts; controls are not asked."""
+    import pandas as pd
 
-
-def _told(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """The changes of one level, with those marked that are beyond noise; controls are not asked."""
-    chances = [math.nan if change.control else change.estimate.chance for change in changes]
-    found = discoveries(chances)
-    return tuple(
-        replace(
-            change,
-            told=discovered
-            and not change.estimate.interval.low <= 1 <= change.estimate.interval.high
-            and max(change.ratio, 1 / change.ratio) > change.floor,
-        )
-        for change, discovered in zip(changes, found, strict=True)
-    )
+    found = discoveries([math.nan if row["control"] else row["chance"] for row in rows])
+    for row, discovered in zip(rows, found, strict=True):
+        is_apart = not row["low"] <= 1 <= row["high"] and max(row["ratio"], 1 / row["ratio"]) > row["floor"]
+        few = "too few" if math.isnan(row["low"]) else "no"
+        row["told"] = discovered and is_apart
+        row["verdict"] = row.pop("word") if row["told"] else "control" if row["control"] else few
+        row.pop("word", None)
+    return pd.DataFrame(rows)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare import Listing, Results, Stat, Summary
 from tokdfa.lab.declare.charts import MOST_ROWS, Chart, Panel
-from tokdfa.lab.declare.columns import Column, Ratio, short_factor, text
+from tokdfa.lab.declare.columns import Column, short_factor, text
 from tokdfa.lab.declare.look import MUTED, PALETTE
 from tokdfa.lab.declare.vega import printable
 from tokdfa.lab.report.compare_statistics import FALSE_SHARE
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tokdfa.lab.declare.cells import Table
-    from tokdfa.lab.report.compare import Change, Comparison
+    from tokdfa.lab.report.compare import Comparison
 
 #: At most so many rows of single cases, examples of cases in a cell, and panels of the chart; JSON has them all.
 MAX_ROWS, EXAMPLES, MAX_PANELS = 200, 3, 5
@@ -112,30 +111,34 @@ def headlines(comparison: Comparison) -> list[str]:
     ]
 
 
-def _of_engines(changes: Sequence[Change]) -> list[str]:
-    told = [change for change in changes if change.told]
-    known = sum(not math.isnan(change.estimate.chance) and not change.control for change in changes)
+def _rows(frame: pd.DataFrame, where: str = "") -> list[dict[str, Any]]:
+    """The comparisons of a frame for which a query holds."""
+    if frame.empty:
+        return []
+    found: list[dict[str, Any]] = (frame.query(where) if where else frame).to_dict("records")  # type: ignore[assignment]
+    return found
+
+
+def _of_engines(frame: pd.DataFrame) -> list[str]:
+    told, known = _rows(frame, "told"), len(_rows(frame, "chance.notna() and not control"))
     if not told:
         return [f"Over all cases, none of {known:,} comparisons of an engine's medians is beyond noise."]
     sentences = []
-    for engine in dict.fromkeys(change.engine for change in told):
-        mine = [change for change in told if change.engine == engine]
-        sizes = sorted({change.estimate.size for change in mine})
+    for engine in dict.fromkeys(row["engine"] for row in told):
+        mine = [row for row in told if row["engine"] == engine]
+        sizes = sorted({row["count"] for row in mine})
         over = f"{sizes[0]:,} cases" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,} cases"
-        parts = (f"{change.column.head} {describe(change)}" for change in mine)
+        parts = (f"{row['head']} {row['said']}" for row in mine)
         sentences.append(f"{engine}, median of {over} (95% interval): {', '.join(parts)}.")
     return [*sentences, f"Over all cases, {len(told):,} of {known:,} comparisons of engines are beyond noise."]
 
 
-def _of_cases(changes: Sequence[Change]) -> str:
-    if not changes:
+def _of_cases(frame: pd.DataFrame) -> str:
+    if frame.empty:
         return "The store holds no samples of single cases: items are compared by their summaries."
-    asked = [change for change in changes if not change.control]
-    known = [change for change in asked if not math.isnan(change.estimate.chance)]
-    counts: dict[str, int] = {}
-    for change in known:
-        if change.told:
-            counts[change.verdict] = counts.get(change.verdict, 0) + 1
+    asked = frame[~frame["control"]]
+    known = asked[asked["chance"].notna()]
+    counts = known.loc[known["told"], "verdict"].value_counts(sort=False)
     words = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()) or "nothing beyond noise"
     few = len(asked) - len(known)
     rest = f"; {few:,} more have too few samples" if few else ""
@@ -151,15 +154,11 @@ def _of_controls(comparison: Comparison) -> str:
             "No engine is known to be the same in both runs, so what the machine did cannot be told from what the code "
             "did: name one that is the same as a control, or run both again, by turns."
         )
-    shifts = [
-        math.log(change.raw.interval.value)
-        for change in comparison.engines
-        if change.engine in comparison.controls and change.column.unit == "s"
-    ]
+    shifts = [row["raw"] for row in _rows(comparison.engines, "control and unit == 's'")]
     names = ", ".join(comparison.controls)
     if not shifts:
         return f"Controls, the same in both runs: {names}."
-    low, high = (short_factor(math.exp(end)) for end in (min(shifts), max(shifts)))
+    low, high = map(short_factor, (min(shifts), max(shifts)))
     return (
         f"The controls ({names}), the same in both runs, took {low} to {high} times as long in the later one. Times "
         "are compared against theirs on the same case, and only what is beyond their own spread is told."
@@ -167,13 +166,10 @@ def _of_controls(comparison: Comparison) -> str:
 
 
 def _of_outcomes(comparison: Comparison) -> str:
-    changed = sum(len(one.places) for one in comparison.outcomes)
+    changed = sum(map(len, comparison.outcomes["cases"]))
     said = f"{changed:,} cases have another outcome." if changed else "All outcomes are the same."
-    for side, count in (
-        ("earlier", sum(one.before for one in comparison.one_sided)),
-        ("later", sum(one.after for one in comparison.one_sided)),
-    ):
-        if count:
+    for side, name in (("earlier", "before"), ("later", "after")):
+        if count := sum(comparison.one_sided[name]):
             said += f" {count:,} series of an engine on a case are in the {side} run alone."
     return said
 
@@ -190,38 +186,20 @@ def _examples(parts: Sequence[str], count: int = EXAMPLES) -> str:
     return "; ".join(parts[:count]) + more
 
 
-def describe(change: Change) -> str:
-    """``1.3x slower (1.1–1.5)``: the ratio against the controls with its interval."""
-    value, low, high = change.estimate.interval
-    low, high = (value, value) if math.isnan(low) else (low, high)
-    ends = (value, low, high) if change.column.better == "higher" else (1 / value, 1 / high, 1 / low)
-    return Ratio(*ends, change.estimate.size).describe(change.column)
-
-
 def frames(comparison: Comparison) -> dict[str, pd.DataFrame]:
     """All comparisons as rows, one a change, an outcome, an engine with rows of one run alone."""
-    import pandas as pd
-
-    outcomes = [
-        {"shown_before": one.before, "shown_after": one.after, "places": len(one.places)}
-        | {"engine": one.engine, "what": one.what.replace("_", " "), "where": _examples(one.places)}
-        for one in comparison.outcomes
-    ]
-    one_sided = [{**asdict(one), "where": _examples(one.cases)} for one in comparison.one_sided]
-    rows = {"engines": map(_row, comparison.engines), "cases": map(_row, comparison.cases)}
-    return {name: pd.DataFrame(found) for name, found in {**rows, "outcomes": outcomes, "one_sided": one_sided}.items()}
-
-
-def _row(change: Change) -> dict[str, Any]:
-    """A change: numbers in base units, NaN for what is not known."""
-    column, (raw, estimate) = change.column, (change.raw.interval, change.estimate.interval)
+    outcomes, alone = comparison.outcomes, comparison.one_sided
     return {
-        **{"engine": change.engine, "case": " · ".join(change.case), "measure": column.name, "head": column.head},
-        **{"unit": column.unit, "before": change.before, "after": change.after, "count": change.estimate.size},
-        **{"raw": raw.value, "raw_low": raw.low, "raw_high": raw.high},
-        **{"ratio": estimate.value, "low": estimate.low, "high": estimate.high, "chance": change.estimate.chance},
-        **{"floor": change.floor, "verdict": change.verdict, "told": change.told},
-        **{"shown_before": column.format(change.before), "shown_after": column.format(change.after)},
+        "engines": comparison.engines,
+        "cases": comparison.cases,
+        "outcomes": outcomes.assign(
+            shown_before=outcomes["before"],
+            shown_after=outcomes["after"],
+            places=outcomes["cases"].map(len),
+            what=outcomes["what"].str.replace("_", " "),
+            where=outcomes["cases"].map(_examples),
+        ).drop(columns=["before", "after", "cases"]),
+        "one_sided": alone.assign(where=alone["cases"].map(_examples)),
     }
 
 
@@ -244,30 +222,29 @@ def build_tables(comparison: Comparison) -> list[Table]:
 def ratios_chart(comparison: Comparison) -> Chart:
     """The ratios of engines with their intervals, one panel a column; 1 is a line, what is told is coloured."""
     name, title = "ratios", "After over before, against the controls"
-    drawn = [change for change in comparison.engines if not math.isnan(change.estimate.interval.low)]
+    drawn = _rows(comparison.engines, "low.notna()")
     if not drawn:
         return Chart(name, title, reason="no engine has six cases in both runs")
-    columns = {change.column.name: change.column for change in sorted(drawn, key=lambda one: one.column.unit != "s")}
+    heads = dict.fromkeys(row["head"] for row in sorted(drawn, key=lambda one: one["unit"] != "s"))
     panels = [
-        Panel(column.head, printable(_ratios([change for change in drawn if change.column.name == column.name])))
-        for column in list(columns.values())[:MAX_PANELS]
+        Panel(head, printable(_ratios([row for row in drawn if row["head"] == head]))) for head in [*heads][:MAX_PANELS]
     ]
     caption = "Points: median over cases; lines: 95% intervals; coloured: beyond noise."
     hidden = len(drawn) - sum(len(panel.spec["data"]["values"]) for panel in panels)
     return Chart(name, title, caption + (f" {hidden:,} more are in the table only." if hidden else ""), tuple(panels))
 
 
-def _ratios(changes: Sequence[Change]) -> dict[str, Any]:
+def _ratios(changes: list[dict[str, Any]]) -> dict[str, Any]:
     """The specification of one column's panel."""
     points = []
-    for change in changes[:MOST_ROWS]:
-        value, low, high = change.estimate.interval
-        is_better = (value > 1) == (change.column.better == "higher")
-        told = "no" if not change.told else "better" if is_better else "worse"
-        words = {"ratio": describe(change), "cases": change.estimate.size, "verdict": change.verdict}
-        points.append({"engine": change.engine, "x": value, "low": low, "high": high, "beyond noise": told} | words)
+    for row in changes[:MOST_ROWS]:
+        is_better = (row["ratio"] > 1) == row["higher_is_better"]
+        told = "no" if not row["told"] else "better" if is_better else "worse"
+        place = {"engine": row["engine"], "x": row["ratio"], "low": row["low"], "high": row["high"]}
+        words = {"ratio": row["said"], "cases": row["count"], "verdict": row["verdict"]}
+        points.append({**place, "beyond noise": told, **words})
     engines = [point["engine"] for point in points]
-    better = "above" if changes[0].column.better == "higher" else "below"
+    better = "above" if changes[0]["higher_is_better"] else "below"
     axis = {"title": f"after over before ({better} 1 is better)", "format": "~g", "tickCount": 5}
     x = {"field": "x", "type": "quantitative", "scale": {"zero": False, "padding": 12}, "axis": axis}
     colours = {"domain": ["better", "worse", "no"], "range": [PALETTE[0][0], PALETTE[1][0], MUTED]}

@@ -1,9 +1,9 @@
-"""The numbers of a run in one shape, whatever its kind: series of an engine, a case and a column.
+"""The numbers of a run in one frame, whatever its kind: a row for each value of an engine, a case and a column.
 
 What is compared follows from the kind's declaration: every column with a better end whose unit is seconds, bytes or a
 count. `Kind.engine` says who is compared, `Kind.case` on what, and `Kind.place` tells the samples of a case apart: the
 repeat and the step of a walk, say. Two runs of one experiment have the same engines, cases and places, whatever their
-items' ids are, so series are found again in another run by these. A cell that holds an array (float32, little end
+items' ids are, so values are found again in another run by these. A cell that holds an array (float32, little end
 first) is as many samples.
 
 Two kinds of frames are read: the main one, and those that have all columns of `Kind.place`, one row a place. The main
@@ -16,13 +16,11 @@ samples, such as the tokens that a mask allows, are added up over a case: anothe
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.columns import text
@@ -31,89 +29,55 @@ from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.report.kinds import declared_results
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 
     from tokdfa.lab.declare.columns import Column
+    from tokdfa.lab.declare.results import Results
     from tokdfa.lab.report.data import RunData
 
-
-class Key(NamedTuple):
-    """What a series is of."""
-
-    engine: str
-    case: tuple[str, ...]
-    column: str
+#: What a series of values is of.
+KEY = ["engine", "case", "column"]
+#: The columns of a source that tell where a row belongs, under names that no kind has.
+_WHERE = {"_engine": "engine", "_case": "case", "_place": "place"}
 
 
-class Series(NamedTuple):
-    """The values of one key in base units, and the place of each. `of_engine`: their median stands for the case where
-    engines are compared over all cases.
+class Source(NamedTuple):
+    """A frame that is compared, its rows keyed by `_WHERE`. `columns`: those declared columns that it has, but for the
+    keys; `stored`: the columns of the store.
     """
 
-    column: Column
-    places: tuple[Hashable, ...]
-    values: npt.NDArray[np.float64]
-    of_engine: bool
-
-
-@dataclass(frozen=True)
-class Source:
-    """A frame that is compared. `columns`: those declared columns that it has, but for the keys."""
-
+    kind: str
     rows: pd.DataFrame
-    engine: str
-    case: Sequence[str]
-    place: Sequence[str]
     columns: Sequence[Column]
+    stored: frozenset[str]
     is_main: bool
 
-    def keys(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Engine and case of each row."""
-        case = [name for name in self.case if name in self.rows and name != self.engine]
-        engines = self.rows[self.engine] if self.engine in self.rows else ["all"] * len(self.rows)
-        cases = self.rows[case].itertuples(index=False, name=None) if case else [()] * len(self.rows)
-        return [
-            (
-                str(engine) if is_known(engine) else "all",
-                tuple(_said(*part) for part in zip(case, values, strict=True) if is_known(part[1]) and part[1] != ""),
-            )
-            for engine, values in zip(engines, cases, strict=True)
-        ]
-
-    def cells(self, column: str) -> Iterator[tuple[tuple[str, tuple[str, ...]], tuple[Any, ...], Any]]:
-        """Key, place and value of each row that has a value; equal places are told apart by their order."""
-        names = [name for name in self.place if name in self.rows]
-        places = self.rows[names].itertuples(index=False, name=None) if names else [()] * len(self.rows)
-        seen: Counter[Hashable] = Counter()
-        known = self.rows[column].notna()
-        for key, place, is_there, value in zip(self.keys(), places, known, self.rows[column], strict=True):
-            if is_there:
-                yield key, (*place, seen[key, place]), value
-                seen[key, place] += 1
-
-
-def parts(data: RunData) -> tuple[RunData, ...]:
-    """A run, and what it has measured beside."""
-    return (data, *data.sections.values())
+    def values(self, column: str) -> pd.DataFrame:
+        """Engine, case, place and value of each row that has one."""
+        found = self.rows[[*_WHERE]].rename(columns=_WHERE).assign(value=self.rows[column])
+        return found[found["value"].notna()]
 
 
 def sources(data: RunData) -> Iterator[Source]:
-    """The frames that are compared; of how each item ended, where the run says so of the contenders, the status."""
-    if (results := declared_results(data)) is None:
-        return
-    place = find_kind(data.kind).place
-    keys = (results.engine, *results.case)
-    for name, rows in results.frames.items():
-        is_main = name in ("", "items")
-        if not is_main and not _is_of_samples(rows, keys, place):
+    """The frames of a run, and of what it has measured beside, that are compared; of how each item ended, where the run
+    says so of the contenders, the status.
+    """
+    for run in (data, *data.sections.values()):
+        if (results := declared_results(run)) is None:
             continue
-        declared = [] if name == "items" else results.columns.values()
-        columns = [one for one in declared if one.name in rows and one.name not in (*keys, *place, "status")]
-        if "status" in rows and (not name or results.engine in rows):
-            columns.append(text("status"))
-        yield Source(rows, results.engine, results.case, place, columns, is_main)
+        place, keys = find_kind(run.kind).place, (results.engine, *results.case)
+        stored = frozenset({"status", *run.items, *run.samples, *run.results})
+        for name, rows in results.frames.items():
+            is_main = name in ("", "items")
+            if not len(rows) or not (is_main or _is_of_samples(rows, keys, place)):
+                continue
+            declared = [] if name == "items" else results.columns.values()
+            columns = [one for one in declared if one.name in rows and one.name not in (*keys, *place, "status")]
+            if "status" in rows and (not name or results.engine in rows):
+                columns.append(text("status"))
+            yield Source(run.kind, _keyed(rows, results, place), columns, stored, is_main)
 
 
 def _is_of_samples(rows: pd.DataFrame, keys: Sequence[str], place: Sequence[str]) -> bool:
@@ -122,8 +86,25 @@ def _is_of_samples(rows: pd.DataFrame, keys: Sequence[str], place: Sequence[str]
     return bool(place) and set(place) <= set(by) and not rows.duplicated(by).any()
 
 
+def _keyed(rows: pd.DataFrame, results: Results, place: Sequence[str]) -> pd.DataFrame:
+    """The rows with engine, case and place as texts; equal places are told apart by their order."""
+    case = [name for name in results.case if name in rows and name != results.engine]
+    cases = rows[case].itertuples(index=False, name=None) if case else [()] * len(rows)
+    named = [name for name in place if name in rows]
+    places = rows[named].itertuples(index=False, name=None) if named else [()] * len(rows)
+    keyed = rows.reset_index(drop=True).assign(
+        _engine=[str(one) if is_known(one) else "all" for one in rows.get(results.engine, ["all"] * len(rows))],
+        _case=[" · ".join(filter(None, map(_said, case, values))) for values in cases],
+        _place=[" ".join(map(str, values)) for values in places],
+    )
+    order = keyed.groupby([*_WHERE], sort=False).cumcount()
+    return keyed.assign(_place=keyed["_place"] + " " + order.astype(str))
+
+
 def _said(name: str, value: Any) -> str:
-    """A part of a case as text; a number with the name of its column."""
+    """A part of a case as text; a number with the name of its column, nothing for what is not known."""
+    if not is_known(value):
+        return ""
     if isinstance(value, bool) or not isinstance(value, Real):
         return str(value)
     if isinstance(value, Integral) or not float(value).is_integer():
@@ -136,110 +117,70 @@ def is_measure(column: Column) -> bool:
     return column.better != "neither" and column.unit in ("s", "B", "")
 
 
-def read_series(data: RunData) -> dict[Key, Series]:
-    """All series of a run. Values that are not above zero are left out. Cost: O(rows) for each column."""
-    found: dict[Key, Series] = {}
-    for part in parts(data):
-        taken: set[str] = set()
-        for source in sources(part):
-            for column in source.columns:
-                if is_measure(column) and column.name not in taken:
-                    taken.add(column.name)
-                    found |= _of_column(source, column)
-    return found
+def read_values(data: RunData) -> tuple[pd.DataFrame, dict[str, Column]]:
+    """All values of a run above zero, in base units, with engine, case, column, place, and whether their median stands
+    for the case where engines are compared (``of_engine``); and the columns. Cost: O(rows) for each column.
+    """
+    import pandas as pd
+
+    found: dict[tuple[str, str], pd.DataFrame] = {}
+    columns: dict[str, Column] = {}
+    for source in sources(data):
+        for column in source.columns:
+            if not is_measure(column) or (source.kind, column.name) in found:
+                continue
+            values = source.values(column.name).assign(column=column.name, of_engine=source.is_main)
+            if len(values) and isinstance(values["value"].iloc[0], bytes):
+                values = values.assign(value=values["value"].map(partial(np.frombuffer, dtype="<f4"))).explode("value")
+                values["place"] += "," + values.groupby(level=0).cumcount().astype(str)
+            number = values["value"].astype("float64") * column.factor
+            values["value"] = number.clip(lower=column.resolution).where(number >= 0)
+            found[source.kind, column.name] = values[values["value"] > 0]
+            columns.setdefault(column.name, column)
+    nothing = pd.DataFrame(columns=[*KEY, "place", "value", "of_engine"])
+    return pd.concat(found.values()) if found else nothing, columns
 
 
-def _of_column(source: Source, column: Column) -> dict[Key, Series]:
-    samples: dict[Key, dict[Hashable, float]] = {}
-    for (engine, case), place, cell in source.cells(column.name):
-        numbers = np.frombuffer(cell, dtype="<f4") if isinstance(cell, bytes) else np.array([cell], dtype=np.float64)
-        scaled = numbers.astype(np.float64) * column.factor
-        for at, number in enumerate(scaled.tolist()):
-            value = max(number, column.resolution) if number >= 0 else 0.0
-            if value > 0:
-                samples.setdefault(Key(engine, case, column.name), {})[*place, at] = value
-    return {
-        key: Series(column, tuple(values), np.array(list(values.values())), source.is_main)
-        for key, values in samples.items()
-    }
+def differences(before: RunData, after: RunData) -> pd.DataFrame:
+    """The outcomes that differ, where both runs have one: engine, what it is, both as texts, and the cases; equal
+    changes of an engine are one row.
+    """
+    by = ["engine", "case", "place", "what"]
+    both = _outcomes(before).merge(_outcomes(after), on=by, suffixes=("_before", "_after"))
+    is_ratio = both["has_ratio_before"].astype(bool) & both["has_ratio_after"].astype(bool)
+    changed = both[(both["text_before"] != both["text_after"]) & ~is_ratio]
+    changes = changed.groupby(["engine", "what", "text_before", "text_after"], sort=False)["case"].unique()
+    return changes.rename("cases").reset_index().rename(columns={"text_before": "before", "text_after": "after"})
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One outcome that has changed in the same way for `places`: what it is, before and after, of which engine."""
-
-    engine: str
-    what: str
-    before: str
-    after: str
-    places: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class OneSided:
-    """How many series of an engine only one of the runs has, and of which cases."""
-
-    engine: str
-    before: int
-    after: int
-    cases: tuple[str, ...]
+def one_sided(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """For each engine with series that only one run has: how many on each side, and of which cases."""
+    keys = [values[KEY].drop_duplicates() for values in (before, after)]
+    every = keys[0].merge(keys[1], on=KEY, how="outer", indicator="side")
+    alone = every[every["side"] != "both"]
+    alone = alone.assign(before=alone["side"] == "left_only", after=alone["side"] == "right_only")
+    groups = alone.groupby("engine", sort=False)
+    return groups.agg(before=("before", "sum"), after=("after", "sum"), cases=("case", "unique")).reset_index()
 
 
-#: Engine, case, place, and what it is.
-_Where = tuple[str, tuple[str, ...], tuple[Any, ...], str]
+def _outcomes(data: RunData) -> pd.DataFrame:
+    """What each engine got, by case, place and what it is: its text, and whether a ratio says it."""
+    import pandas as pd
 
-
-class _Outcome(NamedTuple):
-    text: str
-    has_ratio: bool
-
-
-def differences(before: RunData, after: RunData) -> list[Difference]:
-    """The outcomes that differ, where both runs have one; equal changes of an engine are one entry."""
-    old, new = _outcomes(before), _outcomes(after)
-    found: dict[tuple[str, str, str, str], list[str]] = {}
-    for where, mine in old.items():
-        other = new.get(where, mine)
-        if mine.text != other.text and not (mine.has_ratio and other.has_ratio):
-            engine, case, _, what = where
-            found.setdefault((engine, what, mine.text, other.text), []).append(" · ".join(case))
-    return [Difference(*change, tuple(dict.fromkeys(cases))) for change, cases in found.items()]
-
-
-def one_sided(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> list[OneSided]:
-    """For each engine with series that only one run has: how many on each side."""
-    found: dict[str, tuple[list[Key], list[Key]]] = {}
-    for side, (mine, other) in enumerate(((before, after), (after, before))):
-        for key in mine:
-            if key not in other:
-                found.setdefault(key.engine, ([], []))[side].append(key)
-    return [
-        OneSided(engine, len(old), len(new), tuple(dict.fromkeys(" · ".join(key.case) for key in [*old, *new])))
-        for engine, (old, new) in found.items()
-    ]
-
-
-def _outcomes(data: RunData) -> dict[_Where, _Outcome]:
-    """What each engine got, by case, place and what it is."""
-    found: dict[_Where, _Outcome] = {}
-    for part in parts(data):
-        stored = {"status", *part.items, *part.samples, *part.results}
-        for source in sources(part):
-            kinds = ("", "text") if source.is_main else ("",)
-            columns = [column for column in source.columns if column.name in stored and column.unit in kinds]
-            for column in columns:
-                sums: Counter[tuple[str, tuple[str, ...]]] = Counter()
-                for key, place, value in source.cells(column.name):
-                    if source.is_main:
-                        found.setdefault((*key, place, column.head), _outcome(column, value))
-                    else:
-                        sums[key] += value
-                for key, total in sums.items():
-                    found.setdefault((*key, (), column.head), _outcome(column, total))
-    return found
-
-
-def _outcome(column: Column, value: Any) -> _Outcome:
-    if column.unit == "text" or isinstance(value, str | bytes):
-        return _Outcome(readable(value), False)
-    return _Outcome(column.format(float(value)), is_measure(column) and float(value) > 0)
+    found = []
+    for source in sources(data):
+        for column in source.columns:
+            if column.name not in source.stored or column.unit not in (("", "text") if source.is_main else ("",)):
+                continue
+            values = source.values(column.name)
+            if not source.is_main:
+                values = values.groupby(["engine", "case"], sort=False, as_index=False)["value"].sum().assign(place="")
+            texts = [column.unit == "text" or isinstance(value, str | bytes) for value in values["value"]]
+            told = zip(values["value"], texts, strict=True)
+            values["text"] = [readable(value) if is_text else column.format(float(value)) for value, is_text in told]
+            told = zip(values["value"], texts, strict=True)
+            values["has_ratio"] = [not is_text and is_measure(column) and value > 0 for value, is_text in told]
+            found.append(values.assign(what=column.head).drop(columns="value"))
+    names = ["engine", "case", "place", "what", "text", "has_ratio"]
+    every = pd.concat(found) if found else pd.DataFrame(columns=names)
+    return every.drop_duplicates(names[:4])
