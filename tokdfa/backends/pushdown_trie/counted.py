@@ -103,17 +103,6 @@ def count_reads(place, state, reads, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_left(place, state, machine):  # type: ignore[no-untyped-def]
-    """How many more characters may begin."""
-    at = machine.code[place, FIRST]
-    return (
-        np.int64(machine.arguments[at + COUNTED_CAP])
-        - (state - 1) // STATES
-        + np.int64(machine.arguments[at + COUNTED_BEYOND])
-    )
-
-
-@kernel
 def _clip_count(count, minimum, cap, beyond, least, most):  # type: ignore[no-untyped-def]
     """A count that leaves the same tokens as `count` does, the same for as many others as can be."""
     left, need = cap - count + beyond, minimum - count

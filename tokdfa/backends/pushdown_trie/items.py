@@ -18,11 +18,21 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STATE_MASK,
     STRICT,
 )
-from tokdfa.backends.pushdown_trie.counted import STATES, count_left, count_reads, step_count
+from tokdfa.backends.pushdown_trie.counted import STATES, count_reads, step_count
 from tokdfa.backends.pushdown_trie.names import name_reads, name_string_state, step_name
 from tokdfa.backends.pushdown_trie.rows import WIDE
 from tokdfa.core.jit import kernel
-from tokdfa.program.program import COUNTED, COUNTED_TERMINAL, FIRST, NAMES, OPERATION, TERMINAL, TOKEN
+from tokdfa.program.program import (
+    COUNTED,
+    COUNTED_BEYOND,
+    COUNTED_CAP,
+    COUNTED_TERMINAL,
+    FIRST,
+    NAMES,
+    OPERATION,
+    TERMINAL,
+    TOKEN,
+)
 
 #: `left` of an item whose tokens may have any number of characters.
 ANY_LENGTH = 1 << 40
@@ -54,10 +64,11 @@ def item_reads(item, machine, pool):  # type: ignore[no-untyped-def]
 @kernel
 def item_left(item, machine):  # type: ignore[no-untyped-def]
     """How many characters may begin in the string that an item is in."""
-    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
-    if machine.code[place, OPERATION] == COUNTED:
-        return count_left(place, state, machine)
-    return np.int64(ANY_LENGTH)
+    place, state, arguments = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK, machine.arguments
+    if machine.code[place, OPERATION] != COUNTED:
+        return np.int64(ANY_LENGTH)
+    at = machine.code[place, FIRST]
+    return np.int64(arguments[at + COUNTED_CAP]) - (state - 1) // STATES + np.int64(arguments[at + COUNTED_BEYOND])
 
 
 @kernel

@@ -80,21 +80,12 @@ MAX_MOVES = 1_000
 
 
 @kernel
-def first_state(place, machine):  # type: ignore[no-untyped-def]
-    """The state of an item of which nothing is read: 0 where the instruction reads no bytes."""
-    operation = machine.code[place, OPERATION]
-    if operation == TERMINAL:
-        return np.int64(machine.code[place, FIRST])
-    return np.int64(1) if operation in (NAMES, COUNTED) else np.int64(0)
-
-
-@kernel
 def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-def]
     """Append an item to `found`, moved on where there is no choice. The new count, or -1: no room."""
     code, stacks = machine.code, machine.stacks
-    if state == 0:
+    if state == 0:  # nothing is read yet; the state stays 0 where the instruction reads no bytes
+        operation = code[place, OPERATION]
         for _ in range(MAX_MOVES):
-            operation = code[place, OPERATION]
             if operation == RETURN and stack != ROOT:
                 entry = stacks.words[stacks.begin[stack]]
                 if stacks.begin[stack + 1] - stacks.begin[stack] != 1 or first_of(entry) == ROW_PLACE:
@@ -106,7 +97,11 @@ def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-d
                 place = np.int64(machine.alternatives[code[place, FIRST]])
             else:
                 break
-        state = first_state(place, machine)
+            operation = code[place, OPERATION]
+        if operation == TERMINAL:
+            state = np.int64(code[place, FIRST])
+        elif operation in (NAMES, COUNTED):
+            state = np.int64(1)
     if count >= len(machine.found):
         return np.int64(-1)
     machine.found[count] = pack_item(place, state, stack)
