@@ -188,9 +188,9 @@ class StoredEntry:
         marked = MarkedDfa(
             table,
             (np.arange(256) % 2).astype(np.uint8),
-            np.array([1, -1], dtype=np.int32),
             np.array([True, True]),
             start=0,
+            marker=np.array([1, -1], dtype=np.int32),
         )
         self._keep("marked", marked.save)
         self._tokenizer = tokdfa.load_tokenizer(f"hf:{byte_fallback(self.folder / 'tokenizer.json')}")

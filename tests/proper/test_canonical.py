@@ -158,19 +158,15 @@ def test_real_masks_agree_with_pairs(name: str, most: int) -> None:
             assert canonicity.pair_is_canonical(token, other) == (other not in forbidden)
 
 
+def limited(whole: Canonicity, mask_bytes: int) -> Canonicity:
+    parts = whole.vocabulary, whole.source, whole.rules, whole.derivations, whole.merge_tree, whole.lists
+    return Canonicity(*parts, whole.fallback, mask_bytes=mask_bytes)
+
+
 def test_masks_are_written_over_and_kept_within_the_limit() -> None:
     whole = real("mistral-v1")
-    parts = (
-        whole.vocabulary,
-        whole.source,
-        whole.rules,
-        whole.derivations,
-        whole.merge_tree,
-        whole.lists,
-        whole.fallback,
-    )
     words = len(allocate_mask(whole.size))
-    canonicity = Canonicity(*parts, mask_bytes=3 * 4 * words)
+    canonicity = limited(whole, mask_bytes=3 * 4 * words)
     wide = [t for t in whole.merge_tree.order.tolist() if whole.forbidden_counts[whole.state_of(t)] > NARROW][:40]
     out = np.full(words, -1, dtype=np.int32)
     expected = out.copy()
@@ -184,16 +180,7 @@ def test_masks_are_written_over_and_kept_within_the_limit() -> None:
 
 def test_threads_share_masks() -> None:
     whole = real("mistral-v1")
-    parts = (
-        whole.vocabulary,
-        whole.source,
-        whole.rules,
-        whole.derivations,
-        whole.merge_tree,
-        whole.lists,
-        whole.fallback,
-    )
-    canonicity = Canonicity(*parts, mask_bytes=20_000)
+    canonicity = limited(whole, mask_bytes=20_000)
     tokens = whole.merge_tree.order[::40].tolist()
     together = threading.Barrier(4)
 

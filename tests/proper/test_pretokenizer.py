@@ -44,11 +44,11 @@ def test_pieces_of_the_library_are_accepted_and_others_refused(name: str, automa
     for number, text in enumerate(long_texts()):
         pieces = [piece.encode() for piece in reference(text)]
         assert b"".join(pieces) == text.encode()
-        assert dfa.accepts(pieces)
+        assert dfa.accepts_pieces(pieces)
         assert dfa.pieces(text) == pieces
         for wrong in wrong_cuts(pieces, 30, number):
             refused += 1
-            assert not dfa.accepts(wrong)
+            assert not dfa.accepts_pieces(wrong)
     assert refused > 2000
 
 
@@ -130,14 +130,14 @@ def test_whitespace_split_loses_white_space() -> None:
 
 def test_text_that_tiktoken_loses_is_refused() -> None:
     dfa = build_marked_dfa(tiktoken_steps(r"a+|\s"), cache=False)
-    assert dfa.accepts([b"aa", b" ", b"a"])
+    assert dfa.accepts_pieces([b"aa", b" ", b"a"])
     for text in ("ab", "b", "a1a"):
         with pytest.raises(TokenizerError, match="loses a part"):
             dfa.pieces(text)
     kept = build_marked_dfa([{**tiktoken_steps(r"a+|\s")[0], "unmatched": "piece"}], cache=False)
     assert kept.pieces("abba") == [b"a", b"bb", b"a"]
     lost = build_marked_dfa(split_steps("a", unmatched="lost"), cache=False)
-    assert not lost.accepts([b"a", b"b"])
+    assert not lost.accepts_pieces([b"a", b"b"])
 
 
 def test_cache_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_cache_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cache_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert build_marked_dfa(tiktoken_steps("a|b"), tmp_path / "file").accepts([b"a", b"b"])
+    assert build_marked_dfa(tiktoken_steps("a|b"), tmp_path / "file").accepts_pieces([b"a", b"b"])
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ def words() -> MarkedDfa:
 
 
 def test_accepts(words: MarkedDfa) -> None:
-    assert words.accepts([])
-    assert words.accepts([b"a", b" ", b" ", "é".encode()])
-    assert not words.accepts([b"a", b"", b" "])
-    assert not words.accepts([b""] * 2)
-    assert not words.accepts([b"a", b"b"])
-    assert not words.accepts([b"a "])
+    assert words.accepts_pieces([])
+    assert words.accepts_pieces([b"a", b" ", b" ", "é".encode()])
+    assert not words.accepts_pieces([b"a", b"", b" "])
+    assert not words.accepts_pieces([b""] * 2)
+    assert not words.accepts_pieces([b"a", b"b"])
+    assert not words.accepts_pieces([b"a "])
 
 
 def test_exactly_the_valid_utf8_is_read() -> None:
@@ -102,9 +102,9 @@ def test_arrays_are_frozen_and_checked(words: MarkedDfa) -> None:
             getattr(words, name)[0] = 0
     for marker in (np.zeros(words.state_count + 1, np.int32), np.full(words.state_count, words.state_count)):
         with pytest.raises(AutomatonError, match="marker holds -1 or one of"):
-            MarkedDfa(words.transitions, words.byte_class, marker, words.accepting, words.start)
+            MarkedDfa(words.transitions, words.byte_class, words.accepting, words.start, marker)
     with pytest.raises(AutomatonError):
-        MarkedDfa(words.transitions, words.byte_class, words.marker, words.accepting, words.state_count)
+        MarkedDfa(words.transitions, words.byte_class, words.accepting, words.state_count, words.marker)
 
 
 def test_save_and_load(words: MarkedDfa, tmp_path: Path) -> None:

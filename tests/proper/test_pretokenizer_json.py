@@ -66,7 +66,7 @@ def test_normalizer_that_writes_spaces_as_another_character() -> None:
     for normalizer in (replace, normalizers.Sequence([replace])):
         dfa = build_marked_dfa(read_tokenizer_json(written_by_the_library(None, normalizer)), cache=False)
         assert dfa.pieces("a b") == [b"a b"]
-        assert not dfa.accepts(["\u2581".encode()])
+        assert not dfa.accepts_pieces(["\u2581".encode()])
 
 
 def test_what_is_not_covered_is_refused_by_name() -> None:

@@ -39,7 +39,7 @@ def minimize(dfa: Dfa) -> Dfa:
     if len(accepting) > 1:  # and then there are moves
         spend(NS_PER_MOVE * len(moves.sources))
         hold(28 * (len(moves.sources) + len(accepting)))
-        blocks, count = _refine_blocks_kernel(moves.sources, moves.labels, moves.targets, accepting)
+        blocks, count = refine_blocks_kernel(moves.sources, moves.labels, moves.targets, accepting)
         if count < len(blocks):
             # States are in breadth-first order, and blocks numbered by their first states: so blocks are, too.
             first = np.unique(blocks, return_index=True)[1].astype(np.int32)
@@ -105,7 +105,7 @@ def _split_sets_kernel(partition: Table, touched: int, sets: int) -> int:
 
 
 @kernel
-def _refine_blocks_kernel(sources: States, labels: States, targets: States, accepting: Flags) -> tuple[States, int]:
+def refine_blocks_kernel(sources: States, labels: States, targets: States, accepting: Flags) -> tuple[States, int]:
     """The blocks of equivalent states of a trim automaton: (block of each state, number of blocks).
 
     Blocks are numbered by their first states. Two partitions refine each other: *blocks* of states, and *bundles* of
@@ -121,9 +121,10 @@ def _refine_blocks_kernel(sources: States, labels: States, targets: States, acce
             touched = _mark_item_kernel(blocks, state, touched)
     block_count = _split_sets_kernel(blocks, touched, block_count)
 
-    starts, by_label = list_incoming_kernel(labels, 256)
+    label_count = 1 + (labels.max() if moves else 0)
+    starts, by_label = list_incoming_kernel(labels, label_count)
     bundles, bundle_count = _new_partition_kernel(moves), 0
-    for label in range(256):
+    for label in range(label_count):
         if starts[label] == starts[label + 1]:
             continue
         bundles[_FIRST, bundle_count], bundles[_PAST, bundle_count] = starts[label], starts[label + 1]

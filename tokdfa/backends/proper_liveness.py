@@ -62,6 +62,7 @@ from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
 from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays
+from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -278,7 +279,7 @@ class ProperLiveness:
     def _list_meeting(self, situation: int, key: int) -> Int32:
         """The tokens that can be read from both."""
         self.texts.fill(situation, self._scratch)
-        return _list_meeting_kernel(self._scratch, self._readable(key))
+        return masks.mask_to_ids(self._scratch & self._readable(key)).astype(np.int32, copy=False)
 
     def _find_bits(self, situation: int, key: int) -> Mask:
         """B[lookahead](situation, key), without end tokens, as a mask. Not to be changed."""
@@ -307,7 +308,7 @@ class ProperLiveness:
                 if self._is_followed(target, target_key, token, self.lookahead, followers):
                     masks.set_token(found, token)
                     left = _judge_members_kernel(left, followers.live, self._pair, found)
-        _set_groups_kernel(members, starts, whole, found)
+        add_tokens_kernel(members[np.repeat(whole, np.diff(starts))], found)
         return found
 
     def _make_room(self, more: int) -> None:
@@ -326,36 +327,6 @@ class ProperLiveness:
         found = masks.allocate_mask(self._size)
         self.states.table.add_live_tokens(key, found)
         return found
-
-
-@kernel
-def _list_meeting_kernel(first, second):  # type: ignore[no-untyped-def]
-    """The tokens in both masks, int32, ascending."""
-    count = 0
-    for word in range(len(first)):
-        bits = np.uint32(first[word] & second[word])
-        while bits != 0:
-            bits &= bits - np.uint32(1)
-            count += 1
-    found = np.empty(count, dtype=np.int32)
-    count = 0
-    for word in range(len(first)):
-        bits = np.uint32(first[word] & second[word])
-        if bits != 0:
-            for place in range(32):
-                if (bits >> np.uint32(place)) & np.uint32(1):
-                    found[count] = 32 * word + place
-                    count += 1
-    return found
-
-
-@kernel
-def _set_groups_kernel(members, starts, whole, out):  # type: ignore[no-untyped-def]
-    """Set the bits of the members of all groups that are `whole`."""
-    for group in range(len(whole)):
-        if whole[group]:
-            for member in members[starts[group] : starts[group + 1]]:
-                out[member >> 5] |= np.int32(np.uint32(1) << np.uint32(member & 31))
 
 
 @kernel

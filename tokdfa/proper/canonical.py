@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.core.jit import kernel
 from tokdfa.core.locks import cached_property, new_lock
 from tokdfa.errors import VocabularyError
 from tokdfa.mask import Mask, allocate_mask, check_mask
@@ -28,6 +27,7 @@ from tokdfa.proper.derivations import merge_letters
 from tokdfa.proper.merge_rules import letter_tokens
 from tokdfa.proper.predecessors import build_predecessors
 from tokdfa.proper.whole_pieces import build_whole_pieces
+from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -200,8 +200,7 @@ class Canonicity:
         Tokens outside the merge_tree have no number: they may never stand inside a piece. Raises VocabularyError if
         `token` is one of them.
         """
-        begin, end = self._list_of(self._proper_state(token))
-        return self.lists.starts[begin:end], self.lists.ends[begin:end]
+        return self._intervals_of(self._proper_state(token))
 
     def forbidden_after(self, token: int) -> Mask:
         """The tokens that may not follow `token`, as a kept read-only mask: 0.1 us, or tens of us the first time.
@@ -223,16 +222,8 @@ class Canonicity:
     def forbidden_mask(self, token: int, out: Mask) -> None:
         """Overwrite `out` with the proper tokens that may not follow `token`: tens of us at first, 1-2 us when kept."""
         check_mask(out, self.size)
-        kept = self.kept_masks.get(token)
-        if kept is not None:
-            np.copyto(out, kept)
-            return
-        state = self._proper_state(token)
-        if self.forbidden_counts[state] > NARROW:
-            np.copyto(out, self._keep_mask(token, state))
-        else:
-            out.fill(0)
-            _set_intervals_kernel(self.merge_tree.order, self.lists.starts, self.lists.ends, *self._list_of(state), out)
+        self._proper_state(token)
+        np.copyto(out, self.forbidden_after(token))
 
     def _proper_state(self, token: int) -> int:
         state = self.state_of(token)
@@ -240,17 +231,17 @@ class Canonicity:
             raise VocabularyError(f"token {token} is not proper inside a piece, so nothing follows it there")
         return state
 
-    def _list_of(self, state: int) -> tuple[int, int]:
-        return int(self.lists.list_starts[state]), int(self.lists.list_starts[state + 1])
+    def _intervals_of(self, state: int) -> tuple[Int32, Int32]:
+        begin, end = self.lists.list_starts[state : state + 2].tolist()
+        return self.lists.starts[begin:end], self.lists.ends[begin:end]
 
     def _keep_mask(self, token: int, state: int) -> Mask:
         """The packed mask of a state, kept until `mask_bytes` are full, and found by `token` from now on."""
         kept = self._mask_of.get(state)
         if kept is None:
-            kept = allocate_mask(self.size)
-            _set_intervals_kernel(
-                self.merge_tree.order, self.lists.starts, self.lists.ends, *self._list_of(state), kept
-            )
+            kept, order = allocate_mask(self.size), self.merge_tree.order
+            for begin, end in zip(*self._intervals_of(state), strict=True):
+                add_tokens_kernel(order[begin:end], kept)
             kept.flags.writeable = False
         with self._lock:
             if (len(self._mask_of) + 1) * kept.nbytes > self.mask_bytes:
@@ -258,11 +249,6 @@ class Canonicity:
                 self.kept_masks.clear()
             self._mask_of[state] = self.kept_masks[token] = kept
         return kept
-
-
-def warm_up_masks(canonicity: Canonicity) -> None:
-    """Compile the kernel of this page."""
-    canonicity.forbidden_mask(0, allocate_mask(canonicity.size))
 
 
 def _tokens_with(vocabulary: Vocabulary, text: bytes) -> list[int]:
@@ -276,12 +262,3 @@ def _tokens_with(vocabulary: Vocabulary, text: bytes) -> list[int]:
             found.append(token)
         place = data.find(text, place + 1)
     return found
-
-
-@kernel
-def _set_intervals_kernel(order, starts, ends, begin, end, mask):  # type: ignore[no-untyped-def]
-    """Set the bits of the tokens whose merge_tree numbers lie in intervals begin .. end - 1."""
-    for k in range(begin, end):
-        for number in range(starts[k], ends[k]):
-            token = order[number]
-            mask[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))

@@ -1,13 +1,11 @@
 """Is a sequence of tokens what the tokenizer makes of its text, and if not, where and why not?
 
-The text is taken as one piece, which is all of it for a tokenizer without pre-tokenizer; isolated tokens cut it. The
-answer comes from the pairs (`tokdfa.proper.adjacent_pairs`), byte fallback and whole pieces, not from encoding the text
-again.
+The text is taken as one piece, which is all of it for a tokenizer without pre-tokenizer and isolated tokens. The answer
+comes from the pairs (`tokdfa.proper.adjacent_pairs`), byte fallback and whole pieces, not from encoding the text again.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +13,7 @@ from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.derivations import merge_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tokdfa.proper.canonical import Canonicity
 
@@ -39,39 +37,27 @@ class Fault:
 
 
 def explain(canonicity: Canonicity, tokens: Sequence[int]) -> Fault | None:
-    """The first fault of `tokens` as one piece, or None if they are proper. About 3 us a token.
+    """The first fault of `tokens` as one piece without isolated tokens, or None if they are proper. 3 us a token.
 
     Raises VocabularyError for an id outside the vocabulary.
     """
-    begin = 0
-    for index, fault in _find_isolated(canonicity, tokens):
-        fault = _explain_piece(canonicity, tokens, begin, index) or fault
-        if fault is not None:
-            return fault
-        begin = index + 1
-    return _explain_piece(canonicity, tokens, begin, len(tokens))
-
-
-def _explain_piece(canonicity: Canonicity, tokens: Sequence[int], begin: int, end: int) -> Fault | None:
-    """The first fault of tokens[begin:end], a piece without isolated tokens."""
-    if end - begin == 1 and tokens[begin] in canonicity.whole_piece_encodings:
+    if len(tokens) == 1 and tokens[0] in canonicity.whole_piece_encodings:
         return None
     fallback = canonicity.fallback
     state = 0
-    for index in range(begin, end):
-        token = int(tokens[index])
+    for index, token in enumerate(map(int, tokens)):
         fault = _fault_of_token(canonicity, token, state, index)
-        if fault is None and index > begin:
+        if fault is None and index > 0:
             fault = _fault_of_pair(canonicity, int(tokens[index - 1]), token, index)
         if fault is not None:
             return fault
         if fallback is not None and fallback.byte_of[token] >= 0:
             state = int(fallback.table[state, fallback.byte_of[token]])
     if state > 0:
-        return Fault(end - 1, "bytes", "the byte tokens at the end leave a character unfinished")
-    whole = canonicity.whole_piece_of.get(tuple(tokens[begin:end]))
+        return Fault(len(tokens) - 1, "bytes", "the byte tokens at the end leave a character unfinished")
+    whole = canonicity.whole_piece_of.get(tuple(tokens))
     if whole is not None:
-        return Fault(begin, "piece", f"as a piece of its own this text is the token {show(canonicity, whole)}")
+        return Fault(0, "piece", f"as a piece of its own this text is the token {show(canonicity, whole)}")
     return None
 
 
@@ -110,26 +96,6 @@ def _fault_of_pair(canonicity: Canonicity, left: int, right: int, index: int) ->
         f"across their border {first} and {second} merge into {result} (rank {int(rules.rank[rule])})"
     )
     return Fault(index, "pair", reason, rule)
-
-
-def _find_isolated(canonicity: Canonicity, tokens: Sequence[int]) -> Iterator[tuple[int, Fault | None]]:
-    """The places where the text of an isolated token stands: with None if the token itself does, else with a fault."""
-    vocabulary, isolated = canonicity.vocabulary, frozenset(canonicity.source.isolated)
-    texts = sorted((vocabulary.token_bytes(token) for token in isolated), key=len, reverse=True)
-    if not texts:
-        return
-    spelled = [vocabulary.token_bytes(token) for token in tokens]
-    spans = [match.span() for match in re.finditer(b"|".join(map(re.escape, texts)), b"".join(spelled))]
-    begin = 0
-    for index, token in enumerate(tokens):
-        end = begin + len(spelled[index])
-        while spans and spans[0][1] <= begin:
-            spans.pop(0)
-        if spans and spans[0][0] < end:
-            fits = spans[0] == (begin, end) and token in isolated
-            reason = f"token {show(canonicity, token)} spells part of the text of an isolated token"
-            yield index, None if fits else Fault(index, "isolated", reason)
-        begin = end
 
 
 def show(canonicity: Canonicity, token: int) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,25 +39,17 @@ _Borders = tuple[int, "_Borders | None"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarkedDfa:
+class MarkedDfa(Dfa):
     """A deterministic automaton over the 256 bytes and the marker, immutable and shareable between threads.
 
-    `transitions`: int32, shape (states, classes), next state or -1; `byte_class`: uint8, shape (256,), byte -> column;
-    `marker`: int32, shape (states,), the state after a marker or -1 where no border can be; `accepting`: bool, shape
-    (states,); `start`: a state. Arrays are copied unless they are read-only already. Raises AutomatonError if the parts
-    do not fit together.
+    What reads bytes is a `Dfa`. `marker`: int32, shape (states,), the state after a marker or -1 where no border can
+    be. Arrays are copied unless they are read-only already. Raises AutomatonError if the parts do not fit together.
     """
 
-    transitions: npt.NDArray[np.int32]
-    byte_class: npt.NDArray[np.uint8]
     marker: npt.NDArray[np.int32]
-    accepting: npt.NDArray[np.bool_]
-    start: int
 
     def __post_init__(self) -> None:
-        checked = Dfa(self.transitions, self.byte_class, self.accepting, self.start)
-        for name in ("transitions", "byte_class", "accepting", "start"):
-            object.__setattr__(self, name, getattr(checked, name))
+        super().__post_init__()
         marker = np.array(self.marker, dtype=np.int32)
         if marker.shape != (self.state_count,) or np.any((marker < -1) | (marker >= self.state_count)):
             raise AutomatonError(f"marker holds -1 or one of the {self.state_count} states for each of them")
@@ -65,36 +57,13 @@ class MarkedDfa:
         object.__setattr__(self, "marker", marker)
 
     @property
-    def state_count(self) -> int:
-        """The number of states, without the dead one."""
-        return self.transitions.shape[0]
-
-    @property
-    def class_count(self) -> int:
-        """The number of byte classes, at most 256."""
-        return self.transitions.shape[1]
-
-    @property
     def nbytes(self) -> int:
         """Memory of the arrays in bytes."""
-        return sum(getattr(self, name).nbytes for name in _ARRAYS)
-
-    def step(self, state: int, byte: int) -> int:
-        """The state after `byte`, or -1; from -1 (dead) always -1."""
-        return int(self.transitions[state, self.byte_class[byte]]) if state >= 0 else -1
+        return super().nbytes + self.marker.nbytes
 
     def after_marker(self, state: int) -> int:
         """The state after a marker, or -1 where no border can be; from -1 (dead) always -1."""
         return int(self.marker[state]) if state >= 0 else -1
-
-    def run(self, data: bytes, state: int | None = None) -> int:
-        """The state after `data`, without a marker in it, read from `state` (default: the start); -1 if it dies."""
-        here = self.start if state is None else state
-        for byte in data:
-            if here < 0:
-                break
-            here = self.step(here, byte)
-        return here
 
     def as_bytes(self, start: int | None = None) -> Dfa:
         """The marked language from `start` (default: the start), with the byte MARKER_BYTE for the marker."""
@@ -105,11 +74,11 @@ class MarkedDfa:
         return self._with_marker_byte(self.start)
 
     def _with_marker_byte(self, start: int) -> Dfa:
-        table = np.take(self.transitions, self.byte_class, axis=1)
+        table = self.byte_table()
         table[:, MARKER_BYTE] = self.marker
         return Dfa.from_table(table, self.accepting, start)
 
-    def accepts(self, pieces: Iterable[bytes]) -> bool:
+    def accepts_pieces(self, pieces: Iterable[bytes]) -> bool:
         """Whether the pre-tokenizer cuts the text ``b"".join(pieces)`` into exactly `pieces`."""
         here = self.start
         for number, piece in enumerate(pieces):
@@ -178,3 +147,6 @@ class MarkedDfa:
             f"MarkedDfa({self.state_count} states, {self.class_count} byte classes, "
             f"{int((self.marker >= 0).sum())} with a marker, start={self.start})"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MarkedDfa, (self.transitions, self.byte_class, self.accepting, self.start, self.marker)

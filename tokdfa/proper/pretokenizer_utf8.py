@@ -62,7 +62,7 @@ def spell_in_bytes(letters: MarkedLetters) -> MarkedDfa:
     marker = by_byte[:, MARKER_BYTE].copy()
     by_byte[:, MARKER_BYTE] = -1
     without = Dfa.from_table(by_byte, dfa.accepting, dfa.start)
-    return MarkedDfa(without.transitions, without.byte_class, marker, without.accepting, without.start)
+    return MarkedDfa(without.transitions, without.byte_class, without.accepting, without.start, marker)
 
 
 def _merge_rows(level: Rows) -> tuple[Rows, Rows]:

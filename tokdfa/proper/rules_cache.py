@@ -17,7 +17,7 @@ import numpy as np
 from tokdfa.core.folders import cache_folder
 from tokdfa.core.stored_file import Format, code_stamp
 from tokdfa.proper.byte_fallback import ByteFallback, build_byte_fallback
-from tokdfa.proper.canonical import Canonicity, warm_up_masks
+from tokdfa.proper.canonical import Canonicity
 from tokdfa.proper.derivations import Derivations, derive_tokens, merge_letters
 from tokdfa.proper.intervals import IntervalLists, build_lists
 from tokdfa.proper.merge_rules import MergeRules, extract_rules, letter_tokens
@@ -194,4 +194,3 @@ def _warm_up() -> None:
     made.predecessors.forbidden_before(1)
     made.rules.find(0, 1)
     merge_letters(made.rules, [0, 1])
-    warm_up_masks(made)

@@ -42,7 +42,7 @@ def toy_with_pieces() -> Tokenizer:
     # inside a piece; after a full stop; behind a border
     transitions = np.array([[0, 1, -1], [-1, -1, -1], [0, 1, -1]], dtype=np.int32)
     accepting = np.array([True, True, False])
-    return _tokenizer(spelled, source, MarkedDfa(transitions, byte_class, np.array([-1, 2, -1]), accepting, 0))
+    return _tokenizer(spelled, source, MarkedDfa(transitions, byte_class, accepting, 0, np.array([-1, 2, -1])))
 
 
 def _tokenizer(spelled: Sequence[bytes], source: MergeSource, marked: MarkedDfa | None) -> Tokenizer:

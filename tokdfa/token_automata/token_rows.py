@@ -5,25 +5,23 @@ State s goes by token t to ``rows[s][t]``. The dictionaries are handed over, not
 such as the marker of `tokdfa.backends.proper_merge.letter_automaton`.
 
 `trimmed` keeps the states on some way from the start to acceptance and numbers them breadth-first, tokens ascending.
-`minimal` merges states with equal languages: Moore's refinement of a partition, in which only the predecessors of
-states that have changed their class are looked at again. Classes are compared by the bytes of whole rows, so the
-result is exact, and a round costs what it touches.
+`minimal` merges states with equal languages (`tokdfa.automata.minimize`, with tokens for labels).
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokdfa.automata.minimize import NS_PER_MOVE, refine_blocks_kernel
 from tokdfa.core.budget import hold, spend
 from tokdfa.token_automata.token_index import TokenTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import numpy.typing as npt
 
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -103,58 +101,20 @@ class TokenRows:
         return found
 
     def minimal(self) -> TokenRows:
-        """The minimal automaton of a trimmed one, numbered as `trimmed` does. O(transitions x log) in practice."""
-        if not self.rows:
+        """The minimal automaton of a trimmed one, numbered as `trimmed` does. O(m log m) for m transitions."""
+        if not self.transition_count:
             return self
-        class_of = self._classes()
-        first: dict[int, int] = {}  # class -> one of its states
-        for state, group in enumerate(class_of.tolist()):
-            first.setdefault(group, state)
-        number = {group: place for place, group in enumerate(first)}
-        merged = [number[group] for group in class_of.tolist()]
-        rows = [{token: merged[target] for token, target in self.rows[state].items()} for state in first.values()]
-        return TokenRows(rows, [self.accepting[state] for state in first.values()], merged[self.start]).trimmed()
-
-    def _classes(self) -> npt.NDArray[np.int32]:
-        """int32, shape (states,): equal for states with equal languages. Rows must be sorted and all states live."""
-        tokens = [np.fromiter(row, dtype=np.int32, count=len(row)).tobytes() for row in self.rows]
-        targets = [np.fromiter(row.values(), dtype=np.int32, count=len(row)) for row in self.rows]
-        ends = np.cumsum([len(row) for row in targets])
-        sources = np.repeat(np.arange(len(self.rows)), np.diff(ends, prepend=0))
-        all_targets = np.concatenate(targets)
-        sources = sources[np.argsort(all_targets, kind="stable")]
-        bounds = np.append(0, np.cumsum(np.bincount(all_targets, minlength=len(self.rows))))
-        names: dict[tuple[bool, bytes], int] = {}
-        class_of = np.empty(len(self.rows), dtype=np.int32)
-        members: list[set[int]] = []
-        for state, key in enumerate(zip(self.accepting, tokens, strict=True)):
-            group = names.setdefault(key, len(members))
-            if group == len(members):
-                members.append(set())
-            class_of[state] = group
-            members[group].add(state)
-        suspects = [state for state in range(len(self.rows)) if len(members[class_of[state]]) > 1]
-        while suspects:
-            spend(NS_PER_STATE * len(suspects))
-            parts: dict[int, dict[bytes, list[int]]] = {}
-            for state in suspects:
-                parts.setdefault(int(class_of[state]), {}).setdefault(class_of[targets[state]].tobytes(), []).append(
-                    state
-                )
-            moved: list[int] = []
-            for group, split in parts.items():
-                looked_at = sum(map(len, split.values()))
-                halves = sorted(split.values(), key=len)
-                # One part keeps the class: the states not looked at, whose rows have not changed, or else the largest.
-                for half in halves[: len(halves) - (looked_at == len(members[group]))]:
-                    members[group].difference_update(half)
-                    moved += half
-                    members.append(set(half))
-                    class_of[half] = len(members) - 1
-            touched = [sources[bounds[state] : bounds[state + 1]] for state in moved]
-            again = np.unique(np.concatenate(touched)).tolist() if touched else []
-            suspects = [state for state in again if len(members[class_of[state]]) > 1]
-        return class_of
+        spend(NS_PER_MOVE * self.transition_count)
+        sources = np.repeat(np.arange(len(self.rows), dtype=np.int32), [len(row) for row in self.rows])
+        tokens, targets = (
+            np.fromiter(itertools.chain.from_iterable(parts), dtype=np.int32, count=len(sources))
+            for parts in (self.rows, (row.values() for row in self.rows))
+        )
+        labels = np.unique(tokens, return_inverse=True)[1].astype(np.int32)
+        blocks, _ = refine_blocks_kernel(sources, labels, targets, np.array(self.accepting))
+        merged, firsts = blocks.tolist(), np.unique(blocks, return_index=True)[1].tolist()
+        rows = [{token: merged[target] for token, target in self.rows[state].items()} for state in firsts]
+        return TokenRows(rows, [self.accepting[state] for state in firsts], merged[self.start]).trimmed()
 
     def table(self, vocab: Vocabulary) -> TokenTable:
         """As compressed rows; every id is a token of `vocab` that spells something."""

@@ -171,6 +171,12 @@ def _give_back(spare: list[npt.NDArray[np.int32]], blocks: list[npt.NDArray[np.i
 def write_tokens_kernel(tokens, out):  # type: ignore[no-untyped-def]
     """Overwrite `out` with exactly `tokens`; what does not fit is left out, so that no buffer is overrun."""
     out[:] = 0
+    add_tokens_kernel(tokens, out)
+
+
+@kernel
+def add_tokens_kernel(tokens, out):  # type: ignore[no-untyped-def]
+    """Set the bits of `tokens`, those that fit."""
     for k in range(len(tokens)):
         token = tokens[k]
         if token >> 5 < len(out):
@@ -238,3 +244,4 @@ def _warm_up() -> None:
     _hash_mask_kernel(mask)
     list_tokens_kernel(mask, mask)
     write_tokens_kernel(mask, mask)
+    add_tokens_kernel(mask, mask)

@@ -7,6 +7,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -382,3 +383,17 @@ def test_a_vocabulary_that_a_peer_cannot_take() -> None:
 def test_a_tokenizer_stands_for_its_vocabulary(peer: str) -> None:
     matcher = tokdfa.compile(tokdfa.Regex("a"), tokdfa.load_tokenizer("bytes"), peer).start()
     assert matcher.allows(ord("a"))
+
+
+def test_outlines_core_lists_the_tokens_of_its_masks() -> None:
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(90)), b""], [90])
+    for pattern in ("(0|1)*", "[0-9]{2}(:[0-9]{2})?"):
+        matchers = [
+            create_backend("outlines_core", vocab, masks=masks).compile(Regex(pattern)).start()
+            for masks in ("reference", "list")
+        ]
+        for token in b"01":
+            one, other = (allowed(matcher) for matcher in matchers)
+            assert np.array_equal(one, other)
+            for matcher in matchers:
+                matcher.advance(token)

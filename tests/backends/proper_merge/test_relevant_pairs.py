@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +10,17 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
+from tests.backends.proper_merge.token_languages import compare_walks
 from tests.backends.proper_oracle import check_sequences, merge_pairs
 from tests.proper.small_tokenizers import merge_list
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge
 from tokdfa.backends.proper_merge.relevant_pairs import RelevantPairs
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
-from tokdfa.mask import allocate_mask, mask_to_ids
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
@@ -38,34 +35,6 @@ def both(tokenizer: Tokenizer, constraint: Constraint, **options: Any) -> tuple[
         CartesianMerge(vocabulary).compile(constraint),
         CartesianMerge(vocabulary, relevance="pairs", **options).compile(constraint),
     )
-
-
-def mask_of(matcher: Matcher) -> list[int]:
-    mask = allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(mask)
-    return mask_to_ids(mask).tolist()
-
-
-def compare_walks(
-    tokenizer: Tokenizer, constraint: Constraint, walks: int, steps: int, context: Sequence[int] = (), **options: Any
-) -> int:
-    """Both masks at every step of random walks; returns how many were compared."""
-    compiled = both(tokenizer, constraint, **options)
-    rng = random.Random(f"{tokenizer.name} {constraint.name}")
-    ends, compared = set(tokenizer.vocabulary.end_tokens), 0
-    for _ in range(walks):
-        matchers = [one.start(context) for one in compiled]
-        for _ in range(steps):
-            fixpoint, pairs = map(mask_of, matchers)
-            assert fixpoint == pairs
-            compared += 1
-            going_on = [token for token in pairs if token not in ends]
-            if not going_on:
-                break
-            token = rng.choice(going_on)
-            for matcher in matchers:
-                matcher.advance(token)
-    return compared
 
 
 @pytest.mark.parametrize("skip_visited", [False, True])
@@ -108,14 +77,14 @@ def test_the_search_finds_what_a_plain_search_finds(
 @pytest.mark.parametrize("name", ["mistral-v1", "llama3", "tekken"])
 @pytest.mark.parametrize("label", ["simple_phone", "date", "time", "ip", "ssn"])
 def test_masks_equal_those_of_the_fixpoint(name: str, label: str) -> None:
-    assert compare_walks(load_tokenizer(name), Regex(REGEXES[label]), walks=8, steps=30) > 20
+    assert compare_walks(both(load_tokenizer(name), Regex(REGEXES[label])), walks=8, steps=30) > 20
 
 
 @pytest.mark.parametrize("skip_visited", [False, True])
 @pytest.mark.parametrize("pattern", [REGEXES["email"], r'\{"name": "[^"]*", "ok": (true|false)\}', "(é|€|a|日| )+"])
 def test_masks_equal_those_of_the_fixpoint_where_texts_are_free(pattern: str, skip_visited: bool) -> None:
     tokenizer = load_tokenizer("mistral-v1")
-    assert compare_walks(tokenizer, Regex(pattern), walks=4, steps=30, skip_visited=skip_visited) > 50
+    assert compare_walks(both(tokenizer, Regex(pattern), skip_visited=skip_visited), walks=4, steps=30) > 50
 
 
 @pytest.mark.parametrize("name", ["mistral-v1", "llama3"])

@@ -140,7 +140,7 @@ def test_many_hypotheses() -> None:
     marker = np.append(np.arange(1, count), -1).astype(np.int32)
     stay = np.arange(count, dtype=np.int32)[:, None]
     accepting = np.arange(count) == count - 1
-    marked = MarkedDfa(stay, np.zeros(256, dtype=np.uint8), marker, accepting, 0)
+    marked = MarkedDfa(stay, np.zeros(256, dtype=np.uint8), accepting, 0, marker)
     judge = Judge(build_canonicity(load_tokenizer("bytes")), marked)
     sequences = TokenSequences.of([[97] * (count - 1), [97] * count, [97] * 100])
     assert judge.verdicts(sequences).tolist() == [IMPROPER, PROPER, PROPER]

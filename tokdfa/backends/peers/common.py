@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from array import array
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -26,6 +27,7 @@ from tokdfa.errors import (
     UnsupportedConstraint,
     VocabularyError,
 )
+from tokdfa.mask import mask_words
 from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
@@ -283,3 +285,13 @@ class PeerMatcher(Matcher):
 def first_lines(message: Any, limit: int = 400) -> str:
     """What a peer says, without the dump of its state that may follow."""
     return str(message).split("<state>")[0].strip()[:limit]
+
+
+def pack_tokens(tokens: list[int], size: int) -> Mask:
+    """The mask with these tokens: 20 ns a token, most of it for reading Python's integers.
+
+    An `array` reads them in a third of the time that NumPy takes.
+    """
+    bits = np.zeros(32 * mask_words(size), dtype=np.bool_)
+    bits[np.frombuffer(array("i", tokens), dtype=np.intc)] = True
+    return np.packbits(bits, bitorder="little").view("<i4").astype(np.int32, copy=False)

@@ -23,6 +23,7 @@ We use what its own integrations use: an `Index` of the pattern and a `Guide` ov
   listed, exponents without a sign, escapes with hexadecimal digits; a pattern must match the whole string as it is
   spelled; a schema without ``type`` beside ``properties`` admits objects only. Boolean schemas and unknown formats are
   refused.
+- *Masks.* Its guide writes a mask by reference; with ``masks="list"`` it lists the allowed tokens, as it did before.
 - *Hard schemas.* An index has no limit. Optional properties, long strings and repeated groups multiply, so that a
   common schema can take minutes and many gigabytes; a failed allocation kills the process. Run it in a process of its
   own with limits on time and memory.
@@ -50,6 +51,7 @@ from tokdfa.backends.peers.common import (
     byte_language,
     first_lines,
     own_errors,
+    pack_tokens,
     require,
 )
 from tokdfa.constraint import Choice, JsonSchema, Regex
@@ -73,6 +75,10 @@ class OutlinesCorePeer(Peer):
     packages: ClassVar[tuple[str, ...]] = ("outlines-core",)
     options: ClassVar[tuple[Option, ...]] = (
         DIALECT,
+        Option(
+            *("masks", str, "reference", "reference: it writes masks; list: it lists tokens, which we pack"),
+            choices=("reference", "list"),
+        ),
         Option("max_recursion", int, 3, "JSON schemas: how often a recursion is unrolled", minimum=0),
     )
     known_differences: ClassVar[dict[str, str]] = {
@@ -152,7 +158,7 @@ class _Compiled(CompiledConstraint):
 
     def __init__(self, backend: OutlinesCorePeer, constraint: Constraint) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
-        self._module = backend.module
+        self._module, self.lists_tokens = backend.module, backend.settings["masks"] == "list"
         if isinstance(constraint, JsonSchema):
             with own_errors("outlines-core", constraint), self.phases.measure("pattern"):
                 fitted = backend.schema_pattern(constraint)
@@ -191,7 +197,10 @@ class _OutlinesCoreMatcher(PeerMatcher):
         self._other_ends = len(self.vocab.end_tokens) > 1
 
     def _fill(self, out: Mask) -> None:
-        self._guide.write_mask_into(self.address(out), self._words, _WORD_BYTES)
+        if self._compiled.lists_tokens:
+            out[:] = pack_tokens(self._guide.get_tokens(), self.vocab.size + 1)[: self._words]
+        else:
+            self._guide.write_mask_into(self.address(out), self._words, _WORD_BYTES)
         self.clear_padding(out)  # there is the primer
         if self._other_ends and self._guide.is_finished():
             self.set_end_bits(out)

@@ -54,7 +54,7 @@ def marked_product(
     if marked is None:
         whole = trim(dfa)
         markers = np.full(whole.state_count, -1, dtype=np.int32)
-        return MarkedDfa(whole.transitions, whole.byte_class, markers, whole.accepting, whole.start)
+        return MarkedDfa(whole.transitions, whole.byte_class, whole.accepting, whole.start, markers)
     table = dfa.byte_table()
     table[:, MARKER_BYTE] = np.arange(len(table))
     table[:, _NEVER] = -1
@@ -96,7 +96,7 @@ def marked_product_from(
     )
     accepting = np.concatenate([one.accepting for one in products])
     beside = Dfa.from_table(table.astype(np.int32), accepting, 0)
-    return MarkedDfa(beside.transitions, beside.byte_class, marker.astype(np.int32), accepting, 0), begins
+    return MarkedDfa(beside.transitions, beside.byte_class, accepting, 0, marker.astype(np.int32)), begins
 
 
 def _take_marker_out(product: Dfa) -> MarkedDfa:
@@ -104,12 +104,12 @@ def _take_marker_out(product: Dfa) -> MarkedDfa:
     column = int(product.byte_class[MARKER_BYTE])
     if column == product.byte_class[_NEVER]:  # no markers at all
         markers = np.full(product.state_count, -1, dtype=np.int32)
-        return MarkedDfa(product.transitions, product.byte_class, markers, product.accepting, product.start)
+        return MarkedDfa(product.transitions, product.byte_class, product.accepting, product.start, markers)
     byte_class = product.byte_class.copy()
     byte_class[MARKER_BYTE] = byte_class[_NEVER]
     byte_class[byte_class > column] -= 1
     transitions = np.delete(product.transitions, column, axis=1)
-    return MarkedDfa(transitions, byte_class, product.transitions[:, column], product.accepting, product.start)
+    return MarkedDfa(transitions, byte_class, product.accepting, product.start, product.transitions[:, column])
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,7 @@ from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays
 from tokdfa.proper.intervals import longer_kernel
 from tokdfa.proper.predecessors import list_predecessors_kernel
 from tokdfa.proper.whole_pieces import WHOLE
+from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -138,7 +139,7 @@ class ProperTable:
         """Set the bits of the live tokens of a state. A trie walk and more the first time: 1 us to many ms."""
         with self.lock:
             tokens, _, live = self._read_row(key)
-            _set_tokens_kernel(tokens, live, out)
+            add_tokens_kernel(tokens[live], out)
 
     def row(self, key: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
         """(tokens, the keys they lead to, whether each is live) of a state: int32, int32, bool, copies."""
@@ -342,11 +343,3 @@ def _clear_suspects_kernel(state, rows, suspects, used, pair, before):  # type: 
     rows.suspect_ends[state] = start + remaining
     rows.status[state] = _SOME if remaining else _ALL
     return suspects, used
-
-
-@kernel
-def _set_tokens_kernel(tokens, wanted, mask):  # type: ignore[no-untyped-def]
-    """Set the bits of the tokens that are `wanted`."""
-    for k in range(len(tokens)):
-        if wanted[k]:
-            mask[tokens[k] >> 5] |= np.int32(np.uint32(1) << np.uint32(tokens[k] & 31))

@@ -158,7 +158,7 @@ class Judge:
 def _one_piece() -> MarkedDfa:
     """Every sequence of bytes is one piece."""
     state = np.zeros((1, 1), dtype=np.int32)
-    return MarkedDfa(state, np.zeros(256, dtype=np.uint8), np.full(1, -1, np.int32), np.ones(1, dtype=np.bool_), 0)
+    return MarkedDfa(state, np.zeros(256, dtype=np.uint8), np.ones(1, dtype=np.bool_), 0, np.full(1, -1, np.int32))
 
 
 def reference_on_pieces(canonicity: Canonicity, sequences: TokenSequences) -> npt.NDArray[np.bool_]:
