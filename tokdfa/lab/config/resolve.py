@@ -59,8 +59,8 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
         fields["settings"] = _settings(source, raw["settings"], kind)
     fields["tokenizers"] = _tokenizers(source, raw.get("tokenizers", []), ("tokenizers",))
     fields["constraints"] = read_constraints(source, raw)
-    for entry in fields["constraints"]:
-        _tokenizers(source, entry.tokenizers, ("constraints",))
+    for index, entry in enumerate(raw.get("constraints", [])):
+        _tokenizers(source, entry.get("tokenizers", []), ("constraints", index, "tokenizers"))
     fields["limits"] = checks.as_model(source, Limits, raw.get("limits", {}), ("limits",))
     if kind == "backends":
         fields |= _backend_fields(source, raw)
