@@ -347,6 +347,10 @@ class Scanner:
                 for kind in '"0a'
             )
 
+    def is_within(self, state: State) -> bool:
+        """Whether an array whose items must differ is open."""
+        return any(frame[0] == ARRAY and self.places[frame[1]].unique for frame in state)
+
     def may_refuse(self, state: State) -> bool:
         """Whether the next byte may be refused, or lead to one that may. Of a number it may be an exponent."""
         if not state:
@@ -376,6 +380,8 @@ class UniqueItems(CompiledConstraint):
         self.suspects = tuple(
             (token, text) for token, text in spelled if b"," in text[1:] or any(sign in text for sign in closing)
         )
+        #: Those of them that can matter where no such array is open.
+        self.opening = tuple((token, text) for token, text in self.suspects if b"[" in text)
 
     def _start(self, context: tuple[int, ...]) -> UniqueItemsMatcher:
         return UniqueItemsMatcher(self, self.plain._start(context))
@@ -419,10 +425,11 @@ class UniqueItemsMatcher(Matcher):
     def _refused(self, state: State, allowed: npt.NDArray[np.bool_]) -> list[int]:
         """The tokens that the scanner refuses, among those that are `allowed` and maybe others."""
         scanner, trie, size = self._scanner, self.vocab.trie, np.uint64(self.vocab.size)
-        is_text = bool(state) and state[-1][0] == STRING  # which only a quote ends
+        is_text = bool(state) and (state[-1][0] == STRING or state[-1][:2] == (ITEM, '"'))  # which only a quote ends
+        suspects = self._compiled.suspects if scanner.is_within(state) else self._compiled.opening
         found = [
             token
-            for token, text in self._compiled.suspects
+            for token, text in suspects
             if allowed[token] and (b'"' in text or not is_text) and scanner.run(state, text) is None
         ]
         todo = [(-1, state)] if scanner.may_refuse(state) else []
