@@ -138,6 +138,8 @@ def test_thinking_is_cut_and_the_answer_is_whole() -> None:
 def test_long_answers_and_both_budgets() -> None:
     """The answer takes more tokens than are left to the region, so neither budget implies the other."""
     tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    with pytest.raises(ArgumentError, match="the shortest has"):
+        think_first(json({"type": "boolean"}), tokenizer, 12).start(max_tokens=2)
     compiled = think_first(json({"const": "abcdefghijklmnopqrstuvwxyz0123456789"}), tokenizer, 8)
     shortest = len(compiled.start().shortest_completion())
     matcher = compiled.start(max_tokens=shortest + 2)

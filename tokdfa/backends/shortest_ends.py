@@ -64,6 +64,8 @@ NS_PER_SITUATION, NS_PER_EDGE = 300_000, 1_000
 NS_PER_READ = 10_000
 #: Waypoints of one situation at most, others are not made use of; and how often theirs are looked up.
 MOST_WAYPOINTS, MOST_LAYERS = 50, 4
+#: From a waypoint that reads more bytes than a value of JSON begins with, most ends of tokens could be read.
+MOST_FIRST = 32
 #: No end is known.
 FAR = 1 << 30
 
@@ -224,14 +226,16 @@ class ShortestEnds:
         return found
 
     def _slack_of(self, situation: int) -> int:
-        """How many tokens the end of a token takes from here at most, or its like; 1 if there is none."""
+        """How many tokens the end of a token takes from here at most, or its like; 1 if there is none, FAR if nobody
+        knows.
+        """
         slack = self._slacks.get(situation)
         if slack is None:
-            slack = 1
-            reached = {situation, *self._edges_of(situation)[0].tolist()}
-            for byte in range(256):
-                if self.source.read(situation, bytes([byte])) >= 0:
-                    slack = max(slack, self._slack_after(situation, byte, reached))
+            first = [byte for byte in range(256) if self.source.read(situation, bytes([byte])) >= 0]
+            slack = 1 if len(first) <= MOST_FIRST else FAR
+            if slack == 1:
+                reached = {situation, *self._edges_of(situation)[0].tolist()}
+                slack = max([1, *(self._slack_after(situation, byte, reached) for byte in first)])
             self._slacks[situation] = slack
         return slack
 
