@@ -68,7 +68,7 @@ class EndingMatcher(Matcher):
 
     def __init__(self, compiled: Countable, inner: Matcher, max_tokens: int) -> None:
         super().__init__(inner.vocab)
-        self._compiled, self._inner, self._max_tokens = compiled, inner, max_tokens
+        self._compiled, self.inner, self._max_tokens = compiled, inner, max_tokens
         #: Of its own: that of the compiled constraint is entered by one thread at a time, under the strategy's lock.
         self._working = spending(compiled.working.budget, compiled.working.what)
         self.counters = inner.counters
@@ -90,46 +90,46 @@ class EndingMatcher(Matcher):
         return max(0, self._max_tokens - len(self._tokens))
 
     def can_end(self) -> bool:
-        return self._inner.can_end()
+        return self.inner.can_end()
 
     def is_finished(self) -> bool:
-        return self._inner.is_finished()
+        return self.inner.is_finished()
 
     def _fill_mask(self, out: Mask) -> None:
-        self._inner.fill_mask(out)
+        self.inner.fill_mask(out)
         if not self.is_finished():
             with self._working:
-                ends_of(self._compiled, self._inner).restrict(self._inner._whereabouts(), self.tokens_left - 1, out)
+                ends_of(self._compiled, self.inner).restrict(self.inner._whereabouts(), self.tokens_left - 1, out)
 
     def _advance(self, token: int) -> None:
-        self._inner.advance(token)
-        if not self._inner.is_finished() and not self._is_within(self.tokens_left - 1):
-            self._inner.rollback(1)
+        self.inner.advance(token)
+        if not self.inner.is_finished() and not self._is_within(self.tokens_left - 1):
+            self.inner.rollback(1)
             raise TokenRefused(token, f"no text that goes on with it ends within the {self.tokens_left} tokens left")
 
     def _allows(self, token: int) -> bool:
-        if not self._inner.allows(token):
+        if not self.inner.allows(token):
             return False
-        self._inner.advance(token)
-        allowed = self._inner.is_finished() or self._is_within(self.tokens_left - 1)
-        self._inner.rollback(1)
+        self.inner.advance(token)
+        allowed = self.inner.is_finished() or self._is_within(self.tokens_left - 1)
+        self.inner.rollback(1)
         return allowed
 
     def _is_within(self, tokens: int) -> bool:
         with self._working:
-            return ends_of(self._compiled, self._inner).is_within(self._inner._whereabouts(), tokens)
+            return ends_of(self._compiled, self.inner).is_within(self.inner._whereabouts(), tokens)
 
     def shortest_completion(self) -> list[int]:
-        return self._inner.shortest_completion()
+        return self.inner.shortest_completion()
 
     def _rollback(self, count: int) -> None:
-        self._inner.rollback(count)
+        self.inner.rollback(count)
 
     def _fork(self) -> EndingMatcher:
-        return EndingMatcher(self._compiled, self._inner.fork(), self._max_tokens)
+        return EndingMatcher(self._compiled, self.inner.fork(), self._max_tokens)
 
     def _whereabouts(self) -> Hashable:
-        return self.tokens_left, self._inner._whereabouts()
+        return self.tokens_left, self.inner._whereabouts()
 
     def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
         assert self._origin is not None

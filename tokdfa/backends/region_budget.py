@@ -25,12 +25,11 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.matcher import Matcher
-from tokdfa.backends.max_tokens import ends_of
+from tokdfa.backends.max_tokens import EndingMatcher, ends_of
 from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
-from tokdfa.core.budget import spending
 from tokdfa.errors import ArgumentError, TokenRefused
 from tokdfa.grammar.parts import (
     NOTHING,
@@ -162,25 +161,25 @@ class BudgetedConstraint(CompiledConstraint):
         self.phases, self.sizes, self.dropped = whole.phases, whole.sizes, whole.dropped
 
     def _start(self, context: tuple[int, ...]) -> Matcher:
-        return BudgetedMatcher(self, self.whole.start(context))
+        return BudgetedMatcher(self, self.whole.start(context), self.region.start(max_tokens=self.tokens))
 
     def __reduce__(self) -> tuple[Callable[..., CompiledConstraint], tuple[Any, ...]]:
         return BudgetedConstraint, (self.whole, self.region, self.tokens)
 
 
 class BudgetedMatcher(Matcher):
-    """A matcher of the whole, and one of the region, which stops where that is closed."""
+    """A matcher of the whole, and one of the region that comes to an end in time, which stops where that is closed."""
 
-    def __init__(self, compiled: BudgetedConstraint, inner: Matcher) -> None:
+    def __init__(self, compiled: BudgetedConstraint, inner: Matcher, region: Matcher) -> None:
         super().__init__(compiled.vocab)
-        self._compiled, self._inner, self._region = compiled, inner, compiled.region.start()
-        self._working = spending(compiled.region.working.budget, "the budget of a region")
+        assert isinstance(region, EndingMatcher)
+        self._compiled, self._inner, self._region = compiled, inner, region
         self.counters = inner.counters
 
     @property
     def tokens_left(self) -> int | None:
         """How many tokens the region may still take; None once it is closed."""
-        return None if self._region.can_end() else self._compiled.tokens - len(self._tokens)
+        return None if self._region.can_end() else self._region.tokens_left
 
     def can_end(self) -> bool:
         return self._inner.can_end()
@@ -190,35 +189,23 @@ class BudgetedMatcher(Matcher):
 
     def _fill_mask(self, out: Mask) -> None:
         self._inner.fill_mask(out)
-        left = self.tokens_left
-        if left is not None:
+        if not self._region.can_end():
             allowed = masks.allocate_mask(self.vocab.size)
             self._region.fill_mask(allowed)
-            with self._working:
-                ends = ends_of(self._compiled.region, self._region)
-                ends.restrict(self._region._whereabouts(), left - 1, allowed)
             out &= allowed
 
     def _allows(self, token: int) -> bool:
-        left = self.tokens_left
-        if left is None or not self._inner.allows(token):
-            return self._inner.allows(token)
-        if not self._region.allows(token):
-            return False
-        self._region.advance(token)
-        with self._working:
-            ends = ends_of(self._compiled.region, self._region)
-            is_near = ends.is_within(self._region._whereabouts(), left - 1)
-        self._region.rollback(1)
-        return is_near
+        return self._inner.allows(token) and (self._region.can_end() or self._region.allows(token))
 
     def _advance(self, token: int) -> None:
-        left = self.tokens_left
-        if left is not None and self._inner.allows(token) and not self._allows(token):
-            raise TokenRefused(token, f"the region could not be closed within the {left} tokens left")
+        is_open = not self._region.can_end()
         self._inner.advance(token)
-        if left is not None:
-            self._region.advance(token)
+        if is_open:
+            try:
+                self._region.advance(token)
+            except TokenRefused:
+                self._inner.rollback(1)
+                raise
 
     def _rollback(self, count: int) -> None:
         self._inner.rollback(count)
@@ -226,16 +213,14 @@ class BudgetedMatcher(Matcher):
         self._region.rollback(max(0, len(self._region.tokens) - left))
 
     def _fork(self) -> BudgetedMatcher:
-        twin = BudgetedMatcher(self._compiled, self._inner.fork())
-        twin._region = self._region.fork()
-        return twin
+        return BudgetedMatcher(self._compiled, self._inner.fork(), self._region.fork())
 
     def _whereabouts(self) -> Hashable:
-        return self.tokens_left, self._region._whereabouts(), self._inner._whereabouts()
+        return None if self._region.can_end() else self._region._whereabouts(), self._inner._whereabouts()
 
     def situation_source(self) -> RegionSituations:
         compiled = self._compiled
-        return RegionSituations(ends_of(compiled.whole, self._inner), ends_of(compiled.region, self._region))
+        return RegionSituations(ends_of(compiled.whole, self._inner), ends_of(compiled.region, self._region.inner))
 
 
 @dataclass(frozen=True)
@@ -254,9 +239,12 @@ class RegionSituations(SituationSource):
 
     def number(self, state: Any) -> int:
         """The situation of a matcher's whereabouts."""
-        left, region, whole = state
+        open_region, whole = state
         situation = self.whole.source.number(whole)
-        return 2 * situation if left is None else self._number(situation, self.region.source.number(region), left)
+        if open_region is None:
+            return 2 * situation
+        left, region = open_region
+        return self._number(situation, self.region.source.number(region), left)
 
     def _number(self, whole: int, region: int, left: int) -> int:
         number = self._numbers.setdefault((whole, region, left), len(self._open))
