@@ -10,7 +10,7 @@ import pytest
 
 import tokdfa
 from tests.json_schema.schemas import library_validator
-from tokdfa.backends import unique_items
+from tokdfa.backends import unique_scanner
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.backends.unique_items import UniqueItems, UniqueItemsMatcher
 from tokdfa.constraint import JsonSchema
@@ -211,7 +211,7 @@ def test_fork_and_rollback() -> None:
 
 
 def test_arrays_are_no_longer_than_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unique_items, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(unique_scanner, "MAX_REMEMBERED", 2)
     monkeypatch.setattr(array_states, "MAX_REMEMBERED", 2)
     matcher = matcher_of(unique({"type": "integer"}))
     for byte in b"[1,2":

@@ -20,7 +20,6 @@ from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 

@@ -25,7 +25,6 @@ from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 STRING = r'"([^"\\\x00-\x1f]|\\["\\n])*"'

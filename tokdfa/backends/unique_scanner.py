@@ -1,0 +1,354 @@
+"""What a text of arrays whose items must differ has come to, byte by byte (`tokdfa.backends.unique_items`).
+
+Within an item two automata run: that of its texts, and that of the texts of the values that were, in all spellings. As
+long as both are alive, a byte is refused if everything that can follow spells a value that was; an item ends only where
+it is none of these; a comma comes only while there is another value. So there are no dead ends.
+An item that is an array or an object is compared when it closes: the bracket is refused if its value was, and the item
+goes on, as it always can (`tokdfa.json_schema.unique_items`). A closed object is compared when its last member ends.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.automata.dfa import Dfa
+from tokdfa.core.budget import spend
+from tokdfa.core.locks import new_lock
+from tokdfa.json_schema.array_states import MAX_REMEMBERED
+from tokdfa.json_schema.number_dfa import numbers_dfa
+from tokdfa.json_schema.number_set import DIGITS, NumberSet
+from tokdfa.json_schema.string_set import StringSet, string_automaton
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from tokdfa.json_schema.unique_items import Items, Place
+    from tokdfa.program.program import Escapes
+    from tokdfa.regex.lazy_dfa import LazyDfa
+
+#: Work (`tokdfa.core.budget`) of a byte.
+BYTE_WORK = 2_000
+#: Answers that are kept, of whether an item can still differ from those before it; some 500 bytes each.
+MAX_KNOWN = 4096
+BLANKS = b" \t\n\r"
+#: What is open, outermost first; each a tuple that begins with one of these: a value is expected at a place; a string,
+#: or another scalar, of which nothing is to be remembered; an object; an array; an item that is compared; between an
+#: array and an item of it that is an array or object, the text of that so far. Where no strategy lets a text go on,
+#: nothing is open.
+VALUE, STRING, SCALAR, OBJECT, ARRAY, ITEM, HELD = range(7)
+State = tuple[tuple[Any, ...], ...]
+#: Values that were: (whether it is a text, number, constant, array or object, the value as it is compared).
+Seen = frozenset[tuple[str, Any]]
+START: State = ((VALUE, 1),)
+
+
+class Text:
+    """A text as its last byte and what was before: states of a long item share what they have in common."""
+
+    __slots__ = ("_hash", "before", "byte")
+
+    def __init__(self, before: Text | None, byte: int) -> None:
+        self.before, self.byte = before, byte
+        self._hash: int = hash((byte, None if before is None else before._hash))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        one: Text | None = self
+        two = other if isinstance(other, Text) else None
+        while one is not two:
+            if one is None or two is None or one._hash != two._hash or one.byte != two.byte:
+                return False
+            one, two = one.before, two.before
+        return True
+
+    def read(self, end: str = "", last: frozenset[str] | None = None) -> tuple[str, Any]:
+        """The value of the text and `end`, as it is remembered; None if its last member is not in `last`. O(bytes)."""
+        written = self.written().decode() + end
+        value = json.loads(written, parse_float=Decimal, parse_int=Decimal)
+        return written[0], None if last is not None and next(reversed(value)) not in last else comparable(value)
+
+    def written(self) -> bytes:
+        """All of it. O(bytes)."""
+        found, here = bytearray(), self  # type: bytearray, Text | None
+        while here is not None:
+            found.append(here.byte)
+            here = here.before
+        return bytes(reversed(found))
+
+
+def comparable(value: Any) -> Hashable:
+    """A value read from JSON, numbers exactly, as something that is equal where JSON Schema says so."""
+    if isinstance(value, dict):
+        return "{", frozenset((name, comparable(part)) for name, part in value.items())
+    if isinstance(value, list):
+        return "[", tuple(map(comparable, value))
+    return (value,) if value is None or isinstance(value, bool | str) else ("0", value)
+
+
+def _step(automaton: Dfa | LazyDfa, state: int, byte: int) -> int:
+    if isinstance(automaton, Dfa):
+        return int(automaton.transitions[state, automaton.byte_class[byte]])
+    return automaton.step(state, byte)
+
+
+def _begin(automaton: Dfa | LazyDfa) -> int:
+    return automaton.start if isinstance(automaton, Dfa) else 0
+
+
+@lru_cache(256)
+def _former(kind: str, seen: Seen, escapes: Escapes) -> Dfa | LazyDfa | None:
+    """The automaton of the texts of the values of a kind that were; None if there are none."""
+    values = [value for other, value in seen if other == kind]
+    if not values:
+        return None
+    if kind == '"':
+        return string_automaton(StringSet(values=frozenset(values)), escapes)
+    if kind == "0":
+        # of longer ones there is no automaton: these are compared at their end alone
+        short = [value for value in values if len(value.as_tuple().digits) + abs(value.adjusted()) < DIGITS]
+        return numbers_dfa([NumberSet(low=value, high=value) for value in short], -1) if short else None
+    return _constants(tuple(sorted(values)))
+
+
+@lru_cache(64)
+def _constants(words: tuple[bytes, ...]) -> Dfa:
+    from tokdfa.constraint import Choice
+    from tokdfa.regex.compile import compile_dfa
+
+    return compile_dfa(Choice([word.decode() for word in words]))
+
+
+def _kind_of(byte: int) -> str:
+    return '"' if byte == 0x22 else "0" if byte in b"-0123456789" else "a"
+
+
+class Scanner:
+    """Reads texts of one schema. Thread-safe."""
+
+    def __init__(self, places: list[Place]) -> None:
+        self.places = places
+        self._lock = new_lock()
+        #: Answers of `_differs`.
+        self._known: dict[tuple[Any, ...], bool] = {}
+        #: Whether some items are compared when they close.
+        self.holds = any(items.containers for place in places for items in place.unique)
+
+    def step(self, state: State, byte: int) -> State | None:
+        """The state after a byte; None if it repeats an item, or leads nowhere but to a repetition."""
+        spend(BYTE_WORK)
+        following = self._step(state, byte)
+        return self._hold(following, byte) if self.holds and following else following
+
+    def _hold(self, state: State, byte: int) -> State | None:
+        """`state` with the byte in the texts of items that are arrays or objects; one of these may have closed."""
+        if not any(frame[0] == HELD for frame in state):
+            return state
+        state = tuple((HELD, Text(frame[1], byte)) if frame[0] == HELD else frame for frame in state)
+        if state[-1][0] != HELD:
+            return None if byte in b'"]}' and self._must_differ(state) else state
+        *outer, (_, number, count, is_next, seen), (_, text) = state
+        value = text.read()
+        return None if value in seen else (*outer, (ARRAY, number, count, is_next, seen | {value}))
+
+    def _must_differ(self, state: State) -> bool:
+        """Whether the last member of a closed object has ended, and the object is an item that was."""
+        if len(state) < 3 or state[-1][0] != OBJECT or state[-1][2] is not None or state[-2][0] != HELD:
+            return False
+        _, number, count, _, seen = state[-3]
+        items = self.places[number].items(count - 1)
+        return bool(items.last) and state[-2][1].read("}", items.last) in seen
+
+    def _step(self, state: State, byte: int) -> State | None:
+        *outer, top = state
+        here = tuple(outer)
+        kind = top[0]
+        if kind == STRING:
+            return self._in_string(here, top, byte)
+        if kind == ITEM:
+            return self._in_item(here, top, byte)
+        if kind == SCALAR:
+            return state if byte not in b",]} \t\n\r" else self._step(here, byte) if here else here
+        if byte in BLANKS:
+            return state
+        if kind == VALUE:
+            return self._begin_value(here, top[1], byte)
+        if kind == OBJECT:
+            return self._in_object(here, top, byte)
+        return self._in_array(here, top, byte)
+
+    def run(self, state: State, text: bytes) -> State | None:
+        """The state after a text."""
+        for byte in text:
+            following = self.step(state, byte) if state else state
+            if following is None:
+                return None
+            state = following
+        return state
+
+    def _begin_value(self, here: State, place: int, byte: int) -> State | None:
+        if byte == 0x22:
+            return (*here, (STRING, False, b""))
+        if byte == 0x7B:
+            return (*here, (OBJECT, place, None))
+        if byte == 0x5B:
+            return (*here, (ARRAY, place, 0, True, frozenset()))
+        return (*here, (SCALAR,))
+
+    def _in_string(self, here: State, top: tuple[Any, ...], byte: int) -> State:
+        """`top`: whether the byte before was a backslash, and the text so far if it is a name, else b""."""
+        _, escaped, text = top
+        if byte == 0x22 and not escaped:
+            if here and here[-1][0] == OBJECT and here[-1][2] == b"":  # it was a name
+                name = json.loads(text + b'"')
+                return (*here[:-1], (OBJECT, here[-1][1], name))
+            return here
+        return (*here, (STRING, byte == 0x5C and not escaped, text and text + bytes([byte])))
+
+    def _in_object(self, here: State, top: tuple[Any, ...], byte: int) -> State:
+        """`top`: the place, and the name of the member; None before it, b"" within."""
+        _, number, name = top
+        if byte == 0x7D:
+            return here
+        if byte == 0x22:
+            return (*here, (OBJECT, number, b""), (STRING, False, b'"'))
+        if byte == 0x3A:
+            place = self.places[number]
+            return (*here, (OBJECT, number, None), (VALUE, place.members.get(name, place.others)))
+        return (*here, (OBJECT, number, None))
+
+    def _in_array(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
+        """`top`: the place, items so far, whether the next one may begin, and the values that were."""
+        _, number, count, is_next, seen = top
+        place = self.places[number]
+        if byte == 0x5D:
+            return here
+        if byte == 0x2C:
+            if place.unique and (count >= MAX_REMEMBERED or not self._has_another(place.items(count), seen)):
+                return None
+            return (*here, (ARRAY, number, count, True, seen))
+        if not is_next:
+            return ()  # no strategy allows it
+        array = (ARRAY, number, count + 1, False, seen)
+        value = place.first[count] if count < len(place.first) else place.rest
+        if not place.unique:
+            return self._begin_value((*here, array), value, byte)
+        items = place.items(count)
+        if byte in b"{[":
+            return self._begin_value((*here, array, (HELD, None)), value, byte) if items.containers else ()
+        item = self._advance_item((ITEM, _kind_of(byte), None, b""), items, seen, byte)
+        return None if item is None else (*here, array, item)
+
+    def _in_item(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
+        _, kind, states, text = top
+        _, number, count, _, seen = here[-1]
+        items = self.places[number].items(count - 1)
+        if kind != '"' and byte in b",] \t\n\r":
+            if not states[2]:
+                return ()
+            value = (kind, json.loads(text, parse_float=Decimal, parse_int=Decimal) if kind == "0" else text)
+            if value in seen:
+                return None
+            return self._step((*here[:-1], (ARRAY, number, count, False, seen | {value})), byte)
+        item = self._advance_item(top, items, seen, byte)
+        if item is None:
+            return None
+        if kind == '"' and item[2][2]:  # the closing quote
+            value = (kind, json.loads(item[3]))
+            return (*here[:-1], (ARRAY, number, count, False, seen | {value}))
+        return (*here, item)
+
+    def _advance_item(self, item: tuple[Any, ...], items: Items, seen: Seen, byte: int) -> tuple[Any, ...] | None:
+        """An item after a byte. Its third part: states of its automata, that of the former values (-1: dead), and
+        whether its text may end.
+        """
+        _, kind, states, text = item
+        with self._lock:
+            pair = self._move(kind, self._first(kind, items, seen) if states is None else states, items, seen, byte)
+            if pair is None or (pair[1] >= 0 and not self._may_differ(kind, pair, items, seen)):
+                return None
+        return (ITEM, kind, pair, text + bytes([byte]))
+
+    def _automata(self, kind: str, items: Items) -> tuple[Dfa | LazyDfa, ...]:
+        if kind == '"':
+            return items.strings
+        if kind == "0":
+            return () if items.numbers is None else (items.numbers,)
+        return (_constants(items.constants),) if items.constants else ()
+
+    def _first(self, kind: str, items: Items, seen: Seen) -> tuple[Any, ...]:
+        former = _former(kind, seen, items.escapes)
+        return (tuple(map(_begin, self._automata(kind, items))), -1 if former is None else _begin(former), False)
+
+    def _move(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen, byte: int) -> tuple[Any, ...] | None:
+        """The states after a byte; None if no text of an item goes on so."""
+        automata = self._automata(kind, items)
+        states = tuple(
+            _step(automaton, state, byte) if state >= 0 else -1
+            for automaton, state in zip(automata, pair[0], strict=True)
+        )
+        if all(state < 0 for state in states):
+            return None
+        former = _former(kind, seen, items.escapes) if pair[1] >= 0 else None
+        ends = any(state >= 0 and automaton.accepting[state] for automaton, state in zip(automata, states, strict=True))
+        return states, -1 if former is None else _step(former, pair[1], byte), bool(ends)
+
+    def _may_differ(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen) -> bool:
+        """`_differs`, kept: the tokens of a mask ask the same again and again."""
+        key = kind, pair, id(items), seen
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            known = self._known[key] = self._differs(kind, pair, items, seen)
+        return known
+
+    def _differs(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen) -> bool:
+        """Whether some way on from the states of an item is a text of none of the values that were."""
+        former = _former(kind, seen, items.escapes)
+        assert former is not None
+        todo, met = [pair], {pair}
+        for states in todo:
+            spend(BYTE_WORK)
+            if states[1] < 0 or (states[2] and not former.accepting[states[1]]):
+                return True
+            for byte in _bytes_of(kind):
+                following = self._move(kind, states, items, seen, byte)
+                if following is not None and following not in met:
+                    if following[1] < 0:
+                        return True
+                    met.add(following)
+                    todo.append(following)
+        return False
+
+    def _has_another(self, items: Items, seen: Seen) -> bool:
+        """Whether there is an item that was not."""
+        if items.containers:
+            return True
+        with self._lock:
+            return any(
+                bool(self._automata(kind, items))
+                and ((first := self._first(kind, items, seen))[1] < 0 or self._may_differ(kind, first, items, seen))
+                for kind in '"0a'
+            )
+
+    def is_within(self, state: State) -> bool:
+        """Whether an array whose items must differ is open."""
+        return any(frame[0] == ARRAY and self.places[frame[1]].unique for frame in state)
+
+    def may_refuse(self, state: State) -> bool:
+        """Whether the next byte may be refused, or lead to one that may. Of a number it may be an exponent."""
+        if not state:
+            return False
+        top = state[-1]
+        if top[0] == ITEM:
+            return bool(top[1] != '"' or top[2][1] >= 0)  # a comma may follow all but strings
+        return top[0] == ARRAY and bool(self.places[top[1]].unique)
+
+
+def _bytes_of(kind: str) -> bytes:
+    return b"+-.0123456789" if kind == "0" else b"aeflnrstu" if kind == "a" else bytes(range(0x20, 0x100))
