@@ -1,4 +1,4 @@
-r"""Reading what stands for one code point: escapes and classes. The lower half of the parser.
+r"""Reading what stands for one code point: escapes and classes, and their nodes. The lower half of the parser.
 
 `AtomReader` holds the pattern and the position in it. Each ``read_`` method begins at `position` and leaves it behind
 what it has read. What each notation means is in the docstrings of `tokdfa.regex.parse` and `tokdfa.regex.dialects`.
@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
 from tokdfa.errors import RegexSyntaxError, RegexUnsupported
 from tokdfa.regex.char_sets import (
     POSIX_CLASSES,
+    SURROGATES,
     Ranges,
     complement,
+    difference,
     fold_closure,
     unicode_property,
     union,
     union_of_two,
 )
+from tokdfa.regex.syntax_tree import CharSet
 
 if TYPE_CHECKING:
     from tokdfa.regex.dialects import Dialect
@@ -30,6 +33,8 @@ _POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
 _PLAIN_ITEM = re.compile(r"[^]\\[&~-](?:-[^]\\[&~-])?")
 _PLAIN_ITEMS = re.compile(rf"(?:{_PLAIN_ITEM.pattern})+(?!-)")
 _HEXADECIMAL_FORMS = {"x": r"\xHH", "u": r"\uHHHH", "U": r"\UHHHHHHHH"}
+#: Nodes of characters that are kept.
+MAX_LITERALS = 4096
 _HYPHEN: Ranges = ((0x2D, 0x2D),)
 CLASS_LETTERS, PROPERTY_LETTERS = frozenset("dwsDWS"), frozenset("pP")
 
@@ -57,6 +62,29 @@ def class_ranges(dialect: Dialect, letter: str, ascii_only: bool, either: bool) 
     return complement(common if either else some) if letter.isupper() else (some if either else common)
 
 
+class _Literals(dict[str, CharSet]):
+    """The nodes of single characters, made when they are first needed; so a long literal text shares its nodes."""
+
+    def __init__(self, ignore_case: bool, wide: bool, without_surrogates: bool) -> None:
+        self.ignore_case, self.wide, self.without_surrogates = ignore_case, wide, without_surrogates
+
+    def __missing__(self, character: str) -> CharSet:
+        single = ((ord(character), ord(character)),)
+        ranges = fold_closure(single, self.wide) if self.ignore_case else single
+        if len(self) >= MAX_LITERALS:
+            self.clear()
+        self[character] = node = CharSet(difference(ranges, SURROGATES) if self.without_surrogates else ranges)
+        return node
+
+
+_literals = cache(_Literals)
+
+
+@lru_cache(maxsize=512)
+def _char_set(ranges: Ranges, without_surrogates: bool) -> CharSet:
+    return CharSet(difference(ranges, SURROGATES) if without_surrogates else ranges)
+
+
 class AtomReader:
     """A pattern, a position in it with its flags, and the readers of escapes and classes."""
 
@@ -74,6 +102,15 @@ class AtomReader:
     def fold(self, ranges: Ranges) -> Ranges:
         """`ranges`, without regard to case if the flags say so."""
         return fold_closure(ranges, self.is_wide) if self.flags.ignore_case else ranges
+
+    @property
+    def literals(self) -> dict[str, CharSet]:
+        """The nodes of single characters under the flags."""
+        return _literals(self.flags.ignore_case, self.is_wide, self.dialect.two_readings)
+
+    def char_set(self, ranges: Ranges) -> CharSet:
+        """A node, the same one for equal sets."""
+        return _char_set(ranges, self.dialect.two_readings)
 
     def fail(self, message: str, position: int | None = None) -> NoReturn:
         raise RegexSyntaxError(message, self.pattern, self.position if position is None else position)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.atoms import CLASS_LETTERS, PROPERTY_LETTERS, AtomReader, Flags, class_ranges
-from tokdfa.regex.char_sets import ALL, SURROGATES, Ranges, complement, difference, fold_closure, intersection
+from tokdfa.regex.char_sets import ALL, Ranges, complement, intersection
 from tokdfa.regex.syntax_tree import (
     LOOK_AHEAD,
     LOOK_BEHIND,
@@ -45,8 +45,6 @@ LOOK_AHEADS = ("=", "!")
 LOOK_BEHINDS = ("<=", "<!")
 #: What is repeated is found by its text up to its first closing bracket, which must be within so many characters.
 MAX_KEY = 500
-#: Nodes of characters that are kept.
-MAX_LITERALS = 4096
 NOTHING_TO_REPEAT = "nothing to repeat"
 MULTIPLE_REPEAT = "multiple repeat; group the first one to repeat it"
 
@@ -145,16 +143,9 @@ class Parser(AtomReader):
         group.no_repeat = ""
         self.position += len(text)
 
-    @property
-    def literals(self) -> dict[str, CharSet]:
-        """The nodes of single characters under the flags."""
-        return _literals(self.flags.ignore_case, self.is_wide, self.dialect.two_readings)
-
-    def char_set(self, ranges: Ranges) -> CharSet:
-        return _without_surrogates(ranges) if self.dialect.two_readings else CharSet(ranges)
-
     def read_dot(self) -> None:
-        self.groups[-1].add(_dot(self.dialect, self.flags.dot_all, self.flags.wide), self.position)
+        every = ALL if self.flags.dot_all else complement(self.dialect.line_ends[self.flags.wide])
+        self.groups[-1].add(self.char_set(every), self.position)
         self.position += 1
 
     def read_start_anchor(self) -> None:
@@ -370,7 +361,7 @@ class Parser(AtomReader):
             return
         node: Node
         if letter in CLASS_LETTERS:
-            node = _class_escape(self.dialect, letter, self.ascii_classes, self.flags.wide)
+            node = self.char_set(class_ranges(self.dialect, letter, self.ascii_classes, self.flags.wide))
             self.position += 2
         elif letter in PROPERTY_LETTERS:
             ranges, folds = self.read_property(letter)
@@ -443,18 +434,6 @@ def _takes_all(body: Node, after: tuple[Ranges, bool] | None, is_end: bool) -> b
 
 
 @cache
-def _dot(dialect: Dialect, dot_all: bool, wide: bool) -> CharSet:
-    every = ALL if dot_all else complement(dialect.line_ends[wide])
-    return _without_surrogates(every) if dialect.two_readings else CharSet(every)
-
-
-@cache
-def _class_escape(dialect: Dialect, letter: str, ascii_only: bool, either: bool) -> CharSet:
-    ranges = class_ranges(dialect, letter, ascii_only, either)
-    return _without_surrogates(ranges) if dialect.two_readings else CharSet(ranges)
-
-
-@cache
 def _openings(dialect: Dialect) -> re.Pattern[str]:
     longest_first = sorted({**dialect.groups, **dialect.refused_groups}, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first)))
@@ -465,26 +444,3 @@ def _longest_opening(dialect: Dialect, pattern: str, position: int) -> str:
     match = _openings(dialect).match(pattern, position)
     assert match is not None
     return match[0]
-
-
-class _Literals(dict[str, CharSet]):
-    """The nodes of single characters, made when they are first needed; so a long literal text shares its nodes."""
-
-    def __init__(self, ignore_case: bool, wide: bool, without_surrogates: bool) -> None:
-        self.ignore_case, self.wide, self.without_surrogates = ignore_case, wide, without_surrogates
-
-    def __missing__(self, character: str) -> CharSet:
-        single = ((ord(character), ord(character)),)
-        ranges = fold_closure(single, self.wide) if self.ignore_case else single
-        if len(self) >= MAX_LITERALS:
-            self.clear()
-        self[character] = node = CharSet(difference(ranges, SURROGATES) if self.without_surrogates else ranges)
-        return node
-
-
-_literals = cache(_Literals)
-
-
-@lru_cache(maxsize=512)
-def _without_surrogates(ranges: Ranges) -> CharSet:
-    return CharSet(difference(ranges, SURROGATES))
