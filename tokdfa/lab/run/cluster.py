@@ -249,7 +249,8 @@ class DaskCluster(Executor):
 
 def whole_paths(config: ExperimentConfig) -> Iterator[str]:
     """The whole paths among an experiment's settings and tokenizers that exist here, so workers will look for them."""
-    for text in (*config.tokenizers, *_texts(config.settings)):
+    of_constraints = (name for entry in config.constraints for name in entry.tokenizers)
+    for text in (*config.tokenizers, *of_constraints, *_texts(config.settings)):
         kind, _, rest = text.partition(":")
         path = rest if kind in ("hf", "tiktoken") else text
         with contextlib.suppress(OSError, ValueError):  # too long for a path, or no path at all
