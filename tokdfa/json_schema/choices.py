@@ -9,6 +9,9 @@ of it stay together, with those that ask nothing, and the value read is one that
 are joined choice by choice, and those that no listed value meets (`tokdfa.json_schema.listed`) are dropped at once, so
 hundreds of schemas that look at a tag come to one guess for each tag.
 
+Where exactly one of many branches holds (`ObjectClause.exactly`), each branch is a choice between what it asks for and
+what breaks it. As soon as one must hold, all others must be broken.
+
 Cost: O(what the alternatives say) to prepare; of a member, what is said about its name, times the guesses.
 """
 
@@ -47,6 +50,12 @@ class Choices:
         index = {name: k for k, name in enumerate(plan.names)}
         said: dict[int, dict[int, dict[State, int]]] = defaultdict(dict)
         start: list[int] = []
+        places = {choice: place for place, choice in enumerate(clause.choices)} if clause.exactly else {}
+        #: For each list of branches their choices, and the bits of the alternatives that say that the branch holds.
+        self._branches = [
+            [(places[choice], (1 << count) - 1) for choice, count in branches] for branches in clause.exactly
+        ]
+        self._holding: dict[int, int] = {place: bits for branches in self._branches for place, bits in branches}
         #: For each choice and alternative the bits of names that it requires.
         self._required: list[list[int]] = []
         #: The same of names that must have been before it holds whatever comes; -1: it never does before the end.
@@ -70,15 +79,15 @@ class Choices:
                         mentioned = mentioned | 1 << member if 0 <= member < declared and mentioned >= 0 else -1
                 required.append(needed)
                 spoken.append(-1 if mentioned < 0 else mentioned | needed)
-            if any(bits >> number & 1 and spoken[number] == 0 for number in range(len(choice))):
-                bits = 0
-            elif not bits:
-                bits = -1
-            start.append(bits)
+            settled = [number for number in range(len(choice)) if bits >> number & 1 and spoken[number] == 0]
+            start.append(self._settled(place, settled[0]) if settled else bits or -1)
             self._required.append(required)
             self._spoken.append(spoken)
         #: Whether some choice has no alternative left from the start.
         self.impossible = -1 in start
+        if not self.impossible:
+            decided = self._decided(tuple(start))
+            self.impossible, start = decided is None, start if decided is None else list(decided)
         self.start: Open = tuple(start)
         self._speakers: dict[int, Speakers] = {
             member: [(place, list(by_state.items()), ~sum(by_state.values())) for place, by_state in by_place.items()]
@@ -131,7 +140,8 @@ class Choices:
                 continue
             silent = here & others
             groups = [(state, here & bits | silent) for state, bits in asked if here & bits and NEVER not in state]
-            if silent:
+            alone = {literal for state, _ in groups if len(state) == 1 for literal in state}
+            if silent and not any(literal ^ 1 in alone for literal in alone):  # else each value is in one of the groups
                 groups.append((EVERYTHING, silent))
             spend(LOOKUP_WORK * len(found) * len(groups) ** 2)
             found = [
@@ -143,7 +153,8 @@ class Choices:
                 pointer = self._oracle.schemas.document.root.pointer
                 reason = f"more than {MAX_GUESSES} combinations of alternatives ask for different values of one member"
                 raise SchemaUnsupported(reason, pointer, "allOf")
-        return [(state, _changed(left, changed)) for state, changed in found]
+        decided = [(state, self._decided(_changed(left, changed))) for state, changed in found]
+        return [(state, left) for state, left in decided if left is not None]
 
     def _joined(self, state: State, groups: list[tuple[State, int]]) -> dict[State, int]:
         """What a state is together with what each group asks for, and the bits of all groups that it meets."""
@@ -157,17 +168,40 @@ class Choices:
                         found[each] = found.get(each, 0) | bits
         return found
 
-    def after(self, member: int, left: Open, position: int) -> Open:
-        """What is left when a name has come; `position`: bits of all names so far in any order."""
+    def _settled(self, place: int, alternative: int) -> int:
+        """What is left of a choice of which an alternative holds whatever comes."""
+        bit = 1 << alternative
+        return bit & self._holding.get(place, 0)
+
+    def _decided(self, left: Open) -> Open | None:
+        """What is left where a branch must hold, as all others must be broken; None if that cannot be."""
+        for branches in self._branches:
+            spend(LOOKUP_WORK * len(branches))
+            sure = [place for place, holds in branches if left[place] and not left[place] & ~holds]
+            if len(sure) > 1:
+                return None
+            if sure:
+                changed = [(at, left[at] & ~holds) for at, holds in branches if at != sure[0] and left[at] & holds]
+                if any(not bits for _, bits in changed):
+                    return None
+                left = _changed(left, tuple(changed))
+        return left
+
+    def after(self, member: int, left: Open, position: int) -> Open | None:
+        """What is left when a name has come, None if nothing; `position`: bits of all names so far in any order."""
+        changed = []
         if self._any_order:
-            changed = []
             for place in self._about.get(member, ()):
                 spoken = self._spoken[place]
-                if any(spoken[a] >= 0 and not spoken[a] & ~position for a in _bits(left[place])):
-                    changed.append((place, 0))
+                for a in _bits(left[place]):
+                    if spoken[a] >= 0 and not spoken[a] & ~position:
+                        changed.append((place, self._settled(place, a)))
+                        break
         else:
-            changed = [(place, 0) for place, bits in self._last.get(member, ()) if left[place] & bits]
-        return _changed(left, tuple(changed)) if changed else left
+            for place, bits in self._last.get(member, ()):
+                if left[place] & bits:
+                    changed.append((place, self._settled(place, next(_bits(left[place] & bits)))))
+        return self._decided(_changed(left, tuple(changed))) if changed else left
 
     def without(self, name: int, left: Open) -> Open | None:
         """What is left when a name is passed over; None if a choice has no alternative any more."""
@@ -177,16 +211,19 @@ class Choices:
                 if not left[place] & ~bits:
                     return None
                 changed.append((place, left[place] & ~bits))
-        if changed:
-            left = _changed(left, tuple(changed))
-        return self.after(name, left, 0)
+        decided = self._decided(_changed(left, tuple(changed))) if changed else left
+        return None if decided is None else self.after(name, decided, 0)
 
     def may_close(self, left: Open, passed: int) -> bool:
         """Whether each choice has an alternative that requires none but the names of `passed` (bits)."""
         spend(LOOKUP_WORK * len(left))
+        for place, bits in enumerate(left):
+            if bits and not any(not self._required[place][a] & ~passed for a in _bits(bits)):
+                return False
         return all(
-            not bits or any(not self._required[place][a] & ~passed for a in _bits(bits))
-            for place, bits in enumerate(left)
+            sum(any(not self._required[at][a] & ~passed for a in _bits(left[at] & holds)) for at, holds in branches)
+            == 1
+            for branches in self._branches
         )
 
     def behind(self, left: Open, passed: int) -> Open | None:
@@ -198,9 +235,9 @@ class Choices:
             kept = [a for a in _bits(bits) if not self._required[place][a] & ~passed]
             if not kept:
                 return None
-            is_settled = any(self._spoken[place][a] >= 0 for a in kept)
-            found[place] = 0 if is_settled else sum(1 << a for a in kept)
-        return tuple(found)
+            settled = [a for a in kept if self._spoken[place][a] >= 0]
+            found[place] = self._settled(place, settled[0]) if settled else sum(1 << a for a in kept)
+        return self._decided(tuple(found))
 
     def needed(self, left: Open, passed: int) -> tuple[int, int]:
         """Bits of the names that are required by all alternatives of some choice, or only some, beside `passed`."""

@@ -108,7 +108,9 @@ class Demand(NamedTuple):
 class ObjectClause(NamedTuple):
     """A conjunction of demands on an object. `required`: in the order of the schema; `names`: a state for all names.
 
-    `choices`: of each of these, one clause holds; all of them are simple (`is_simple`).
+    `choices`: of each of these, one clause holds; all of them are simple (`is_simple`). `exactly`: lists of some of the
+    choices, each with how many of its alternatives, the first ones, say that a branch holds, while the others say that
+    it does not; of each list, one branch holds.
     """
 
     scopes: tuple[Scope, ...] = ()
@@ -118,6 +120,7 @@ class ObjectClause(NamedTuple):
     names: State = EVERYTHING
     demands: tuple[Demand, ...] = ()
     choices: tuple[tuple[ObjectClause, ...], ...] = ()
+    exactly: tuple[tuple[tuple[tuple[ObjectClause, ...], int], ...], ...] = ()
 
     @property
     def is_simple(self) -> bool:
@@ -142,6 +145,7 @@ class ObjectClause(NamedTuple):
             intersect_states(self.names, other.names),
             _join(self.demands, other.demands),
             _join(self.choices, other.choices),
+            _join(self.exactly, other.exactly),
         )
 
 
@@ -384,6 +388,12 @@ def _as_choice(clauses: tuple[ObjectClause, ...]) -> tuple[ObjectClause, ...]:
 def is_choice(clauses: tuple[ObjectClause, ...]) -> bool:
     """Whether clauses can be chosen from while an object is read: all are simple, and more than one."""
     return len(clauses) > 1 and all(clause.is_simple for clause in clauses)
+
+
+def exactly_one(branches: list[tuple[tuple[ObjectClause, ...], tuple[ObjectClause, ...]]]) -> ObjectClause:
+    """The objects of one of some branches and no other: of each, the simple clauses of its objects, and of others."""
+    counted = tuple([((*inside, *outside), len(inside)) for inside, outside in branches])
+    return ObjectClause(choices=tuple(dict.fromkeys(choice for choice, _ in counted)), exactly=(counted,))
 
 
 def _contradicts(clause: ObjectClause) -> bool:

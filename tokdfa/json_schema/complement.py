@@ -78,7 +78,9 @@ def complement(shape: Shape, join: Callable[[Shape, Shape], Shape], known: Liste
 
 
 def _outside_of(members: ObjectClause, join: Callable[[Shape, Shape], Shape]) -> tuple[ObjectClause, ...]:
-    """`complement_object`, choices included."""
+    """`complement_object`, choices included. Raises NotOneState for one of many branches, too."""
+    if members.exactly:
+        raise NotOneState
     found = _counted(complement_object(members))
     for choice in members.choices:
         broken = ANYTHING

@@ -43,9 +43,13 @@ class Listed:
         return self._bounds[state]
 
     def merge(self, first: State, second: State) -> State:
-        """What is in both states, without literals that say nothing more; NOTHING if no listed value is in both."""
+        """What is in both states, without literals that say nothing more; NOTHING if no listed value is in both, or one
+        demands the opposite of the other.
+        """
         if not first or not second or first == second:
             return first or second
+        if any(literal ^ 1 in first for literal in second):
+            return NOTHING
         one, other = self.bound(first), self.bound(second)
         if one is not None and other is not None:
             if one.isdisjoint(other):
@@ -131,26 +135,44 @@ class Listed:
                     return True
         return False
 
-    def settle(self, clause: ObjectClause) -> ObjectClause | None:
-        """A clause without the choices that what is listed decides; None if one of them has no alternative left.
+    def settle(self, clause: ObjectClause) -> list[ObjectClause]:
+        """Clauses for the same objects, without the choices that what is listed decides.
 
         Alternatives of which a required member has no value go, and choices of which one alternative demands nothing
-        more than the clause. So a tag that is required settles at once what a choice says about other tags.
+        more than the clause. So a tag that is required settles at once what a choice says about other tags; and where
+        it settles everything about all other branches, each branch of `ObjectClause.exactly` is a clause.
         """
+        counted = {choice for branches in clause.exactly for choice, _ in branches}
         kept = []
         for choice in clause.choices:
             spend(LOOKUP_WORK * len(choice))
-            if any(self._says_nothing(alternative, clause) for alternative in choice):
-                continue
-            left = tuple([each for each in choice if not self.contradicts(clause._replace(choices=()).intersect(each))])
-            if not left:
-                return None
+            left = choice
+            if choice not in counted:
+                if any(self._says_nothing(alternative, clause) for alternative in choice):
+                    continue
+                alone = clause._replace(choices=(), exactly=())
+                left = tuple([each for each in choice if not self.contradicts(alone.intersect(each))])
+                if not left:
+                    return []
             kept.append(left)
-        return (
-            clause
-            if len(kept) == len(clause.choices) and kept == list(clause.choices)
-            else clause._replace(choices=tuple(kept))
-        )
+        found = clause._replace(choices=tuple(kept))
+        return self._apart(found) if len(clause.exactly) == 1 else [found]
+
+    def _apart(self, clause: ObjectClause) -> list[ObjectClause]:
+        """The branches of a clause's `exactly` as clauses, if each settles all others; the clause itself if not."""
+        (branches,) = clause.exactly
+        counted = {choice for choice, _ in branches}
+        plain = clause._replace(choices=tuple([each for each in clause.choices if each not in counted]), exactly=())
+        outside = [choice[count:] for choice, count in branches]
+        found = []
+        for place, (choice, count) in enumerate(branches):
+            for alternative in choice[:count]:
+                joined = plain.intersect(alternative)
+                for one in self.settle(joined._replace(choices=(*outside[:place], *outside[place + 1 :]))):
+                    if one.choices:
+                        return [clause]
+                    found += self.settle(one._replace(choices=plain.choices))
+        return found
 
     def _says_nothing(self, alternative: ObjectClause, clause: ObjectClause) -> bool:
         """Whether an alternative holds wherever a clause does, as far as that is listed."""

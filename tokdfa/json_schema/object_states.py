@@ -150,7 +150,10 @@ class ObjectStates:
             return
         for guess, left in self.choices.claims(member, state.left, value):
             if member >= 0:
-                left = self.choices.after(member, left, position)
+                after = self.choices.after(member, left, position)
+                if after is None:
+                    continue
+                left = after
             yield from self._claims(member, guess, value, demands, position, state._replace(left=left))
 
     def _claims(

@@ -23,6 +23,7 @@ from tokdfa.json_schema.clauses import (
     CLAUSE_WORK,
     IMPOSSIBLE,
     LOOKUP_WORK,
+    MULTIPLIED,
     NEVER,
     NOTHING,
     SHAPE_WORK,
@@ -30,6 +31,7 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
     check_size,
+    exactly_one,
     is_choice,
     join,
     lone_scope,
@@ -207,8 +209,8 @@ class ShapeBuilder:
         """A shape without choices that are settled already."""
         if not any(clause.choices for clause in shape.objects):
             return shape
-        found = [self.oracle.listed.settle(clause) for clause in shape.objects]
-        return replace(shape, objects=tuple(dict.fromkeys(clause for clause in found if clause is not None)))
+        found = [each for clause in shape.objects for each in self.oracle.listed.settle(clause)]
+        return replace(shape, objects=tuple(dict.fromkeys(found)))
 
     def _applied(self, node: Node, keyword: str) -> Shape:
         """What one applicator demands."""
@@ -280,8 +282,14 @@ class ShapeBuilder:
         pairs = (
             candidates(self.oracle.listed, shapes)
             if len(shapes) > FEW_BRANCHES
-            else combinations(range(len(shapes)), 2)
+            else list(combinations(range(len(shapes)), 2))
         )
+        if kind == "objects" and len(pairs) > MULTIPLIED * len(shapes):
+            branches = [
+                (shape.objects, self.negated(state).objects) for shape, state in zip(shapes, states, strict=True)
+            ]
+            if all(is_choice((*inside, *outside)) and inside and outside for inside, outside in branches):
+                return [Shape(objects=(exactly_one(branches),))]
         for first, second in pairs:
             spend(PAIR_WORK)
             joined = self._join(shapes[first], shapes[second], node, "oneOf")
