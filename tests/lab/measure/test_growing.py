@@ -40,6 +40,16 @@ def test_members_are_those_of_json() -> None:
     assert not re.fullmatch(many, json.dumps(members | {names[1]: "pink"}))
 
 
+def test_what_has_a_number_is_copied() -> None:
+    template = {"properties": {"t": {}, "a{k}": {"const": "{k}"}}, "oneOf": [{"required": ["a{k}"]}, {"type": "null"}]}
+    assert growing.fill_schema(template, 2) == {
+        "properties": {"t": {}, "a0": {"const": "0"}, "a1": {"const": "1"}},
+        "oneOf": [{"required": ["a0"]}, {"required": ["a1"]}, {"type": "null"}],
+    }
+    with pytest.raises(OptionError, match="no template"):
+        growing.fill_schema({"required": ["a"]}, 2)
+
+
 @pytest.mark.parametrize("template", ["start: (<alternatives>)+\n", "start: <sequence>"])
 @pytest.mark.parametrize("count", [2, growing.MOST])
 def test_lark_reads_the_texts_of_grammars(template: str, count: int) -> None:

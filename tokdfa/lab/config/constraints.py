@@ -18,7 +18,7 @@ from tokdfa.lab.config import checks
 from tokdfa.lab.config.yaml_source import YamlSource, read_text
 from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, SCHEMA_OPTIONS, ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.function_calls import draw_calls
-from tokdfa.lab.measure.growing import fill_grammar, fill_template
+from tokdfa.lab.measure.growing import fill_grammar, fill_schema, fill_template
 from tokdfa.lab.measure.schema_corpus import read_case
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def _with_texts(texts: YamlSource, entry: ConstraintEntry, of_label: dict[str, A
 
 def _family(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) -> list[ConstraintEntry]:
     """A constraint for each size ``n`` of a template (`tokdfa.lab.measure.growing`), called ``LABEL, n=SIZE``."""
-    if not isinstance(entry.get("regex", entry.get("grammar")), str):
-        raise source.error("n is for a regex or a grammar that is a template", (*where, "n"))
+    if not isinstance(entry.get("regex", entry.get("grammar", str(entry.get("json_schema", 0)))), str):
+        raise source.error("n is for a regex, a grammar or a JSON schema that is a template", (*where, "n"))
     found = []
     for place, n in enumerate(checks.as_list(source, entry["n"], (*where, "n"))):
         if not isinstance(n, int) or n < 1:
@@ -99,6 +99,8 @@ def _family(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) 
         try:
             if "regex" in plain:
                 plain["regex"] = fill_template(plain["regex"], n, seed)
+            elif "json_schema" in plain:
+                plain["json_schema"] = fill_schema(plain["json_schema"], n)
             else:
                 plain["grammar"], text = fill_grammar(plain["grammar"], n)
                 plain["texts"] = [text]

@@ -1,11 +1,12 @@
-"""Constraints and vocabularies that grow: templates of regexes and of grammars, and parts of a vocabulary."""
+"""Constraints and vocabularies that grow: templates of regexes, grammars and schemas, and parts of a vocabulary."""
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import string
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,8 @@ _WORDS, _LONGER, _MEMBERS = "<words>", "<16 words of n letters>", "<members>"
 #: What the members of an object may hold, in turn.
 _VALUES = ("(true|false)", '"(red|green|blue|yellow)"', "-?(0|[1-9][0-9]*)", r'"[^"\\\x00-\x1f]{1,20}"')
 ALTERNATIVES, SEQUENCE = "<alternatives>", "<sequence>"
+#: What stands for the number of a copy in a schema.
+COPY = "{k}"
 #: What the terminals of `ALTERNATIVES` begin with. A slash or a backslash would have to be written in other ways.
 _BEGINNINGS = string.ascii_uppercase + string.digits + re.sub(r"[/\\]", "", string.punctuation)
 #: The most terminals of a grammar.
@@ -86,6 +89,32 @@ def fill_grammar(template: str, count: int) -> tuple[str, str]:
         text = (string.ascii_lowercase * 3)[:count]
     lines = [f"{name}: /{pattern}/" for name, pattern in zip(names, patterns, strict=True)]
     return "\n".join([filled.rstrip("\n"), *lines, ""]), text
+
+
+def fill_schema(template: Any, n: int) -> Any:
+    """A JSON schema with each member that has ``{k}`` in its name, and each item of a list that has it anywhere, n
+    times, with the numbers from 0 on for it; OptionError if there is none.
+    """
+    if COPY not in str(template):
+        raise OptionError(f"this schema is no template: it has no name and no item of a list with {COPY}")
+    return _copied(template, n)
+
+
+def _copied(part: Any, n: int) -> Any:
+    if isinstance(part, dict):
+        pairs: dict[str, Any] = {}
+        for name, value in part.items():
+            copies = [_numbered({name: value}, k) for k in range(n)] if COPY in name else [{name: _copied(value, n)}]
+            for copy in copies:
+                pairs |= copy
+        return pairs
+    if isinstance(part, list):
+        return [copy for one in part for copy in ([_numbered(one, k) for k in range(n)] if COPY in str(one) else [one])]
+    return part
+
+
+def _numbered(part: Any, k: int) -> Any:
+    return json.loads(json.dumps(part).replace(COPY, str(k)))
 
 
 def sub_vocabulary(vocab: Vocabulary, tokens: Sequence[int]) -> Vocabulary:
