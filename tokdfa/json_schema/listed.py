@@ -139,8 +139,8 @@ class Listed:
         """Clauses for the same objects, without the choices that what is listed decides.
 
         Alternatives of which a required member has no value go, and choices of which one alternative demands nothing
-        more than the clause. So a tag that is required settles at once what a choice says about other tags; and where
-        it settles everything about all other branches, each branch of `ObjectClause.exactly` is a clause.
+        more than the clause. So a tag that is required settles at once what a choice says about other tags, and
+        branches of `ObjectClause.exactly` that it tells apart are clauses.
         """
         counted = {choice for branches in clause.exactly for choice, _ in branches}
         kept = []
@@ -159,19 +159,28 @@ class Listed:
         return self._apart(found) if len(clause.exactly) == 1 else [found]
 
     def _apart(self, clause: ObjectClause) -> list[ObjectClause]:
-        """The branches of a clause's `exactly` as clauses, if each settles all others; the clause itself if not."""
+        """The branches of a clause's `exactly`, if a required member tells them apart; otherwise the clause itself."""
         (branches,) = clause.exactly
         counted = {choice for choice, _ in branches}
         plain = clause._replace(choices=tuple([each for each in clause.choices if each not in counted]), exactly=())
-        outside = [choice[count:] for choice, count in branches]
-        found = []
-        for place, (choice, count) in enumerate(branches):
-            for alternative in choice[:count]:
-                joined = plain.intersect(alternative)
-                for one in self.settle(joined._replace(choices=(*outside[:place], *outside[place + 1 :]))):
-                    if one.choices:
-                        return [clause]
-                    found += self.settle(one._replace(choices=plain.choices))
+        holding = [choice[:count] for choice, count in branches]
+        for name in plain.required:
+            listed = [self._values_of(name, alternatives) for alternatives in holding]
+            known = [values for values in listed if values is not None]
+            if len(known) == len(listed) and sum(map(len, known)) == len(frozenset().union(*known)):
+                joined = [plain.intersect(alternative) for alternatives in holding for alternative in alternatives]
+                return [one for each in joined if not self.contradicts(each) for one in self.settle(each)]
+        return [clause]
+
+    def _values_of(self, name: str, alternatives: tuple[ObjectClause, ...]) -> Values:
+        """What a member may be by some alternatives; None if one of them does not list that."""
+        found: frozenset[Any] = frozenset()
+        for alternative in alternatives:
+            states = [scope.properties.get(name, frozenset()) for scope in alternative.scopes]
+            values = self.bound(frozenset().union(*states))
+            if values is None:
+                return None
+            found |= values
         return found
 
     def _says_nothing(self, alternative: ObjectClause, clause: ObjectClause) -> bool:
