@@ -383,7 +383,7 @@ def test_token_ids_may_be_integers_of_any_kind(backend: str) -> None:
 
 
 def test_no_kernel_is_compiled_for_other_integers() -> None:
-    from tokdfa.backends.pushdown_trie import matcher as pushdown_matcher
+    from tokdfa.backends.pushdown_trie import compiled as pushdown_matcher
 
     kernels = [
         value for module in (pushdown_matcher, masks) for value in vars(module).values() if hasattr(value, "signatures")
