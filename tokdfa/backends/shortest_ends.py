@@ -92,7 +92,8 @@ class ShortestEnds:
 
     def is_within(self, state: Any, tokens: int) -> bool:
         """Whether so many tokens are enough to come to an end."""
-        return self.is_near(self.source.number(state), tokens)
+        with self._lock:
+            return self.is_near(self.source.number(state), tokens)
 
     def path(self, state: Any) -> list[int]:
         """The fewest tokens to an end; of several such ways one."""
