@@ -9,12 +9,12 @@ a breadth-first search over situations finds the distance. That holds for contex
 holds its stack, so there are infinitely many, but no search looks further ahead than the distance.
 
 Among the nearest situations of JSON are thousands that no shortest way passes: names half written, members that
-nobody asked for, values inside values. Grammar engines know *waypoints* of a situation q, such that every way from q to
-an end passes one, maybe inside a token: where what is being read ends, or where the innermost calls return. Let the end
-of a token that is read from a waypoint r never take more than s tokens (the *slack* of r, mostly 1: the end is a token
-itself, or leads to where a token leads). A search that met every waypoint r of q no later than s - 1 tokens before q
-leaves q out: the ways through r are as short. That is exact, as waypoints that were left out themselves were so for
-others met before.
+nobody asked for, values inside values. `pushdown_trie` knows *waypoints* of a situation q, such that every way from q
+to an end passes one, maybe inside a token: where what is being read ends, or where the innermost calls return. Let the
+end of a token that is read from a waypoint r never take more than s tokens (the *slack* of r, mostly 1: the end is a
+token itself, or leads to where a token leads). A search that met every waypoint r of q at least s - 1 tokens before q
+leaves q out: a way from q that passes r inside its i-th token, i >= 1, and takes n tokens, is matched by s tokens and
+the n - i others from r. That is exact, as a waypoint that was left out itself was so for others met before.
 
 A search leaves bounds behind. Let it have met some situations, of which it expanded part; the others are its *leaves*.
 A way to an end from an expanded one stays among these, or comes to a leaf first. So with the lower bounds of the leaves
