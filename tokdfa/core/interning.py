@@ -393,6 +393,11 @@ def fill_slots(keys, count, slots):  # type: ignore[no-untyped-def]
         slots[find_slot(keys[number], keys, slots)] = number
 
 
+def new_keys(room: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Arrays of keys and slots with room for so many keys, and none in them."""
+    return np.empty(room, dtype=np.int64), np.full(_slot_count(room), -1, dtype=np.int32)
+
+
 @kernel
 def longer_keys(least, count, keys):  # type: ignore[no-untyped-def]
     """New arrays of keys and slots with room for `least` keys, by doubling; the first `count` are in them."""

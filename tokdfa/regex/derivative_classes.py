@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.budget import hold
-from tokdfa.core.interning import find_slot, longer_keys, number_key
+from tokdfa.core.interning import find_slot, longer_keys, new_keys, number_key
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct
 from tokdfa.regex.nodes import (
@@ -99,14 +99,15 @@ class BytePartition(NamedTuple):
 
 def partition_bytes(store: ExpressionStore, root: int) -> BytePartition:
     """The classes of `root` and everything derived from it. O(nodes below root + sizes of the byte sets below root)."""
-    byte_class = np.zeros(256, dtype=np.uint8)
+    byte_class, representatives = np.zeros(256, dtype=np.uint8), np.zeros(256, dtype=np.uint8)
+    given = 1
     if store.has_assertions(root):
-        byte_class[WORD_BYTES] = 1
-        byte_class[NEWLINE] = 2
-    representatives = np.zeros(256, dtype=np.uint8)
+        byte_class[NEWLINE], byte_class[WORD_BYTES] = 1, 2
+        given, representatives[1], representatives[2] = 3, NEWLINE, np.argmax(WORD_BYTES)
     bytes_read = np.zeros(256, dtype=np.bool_)
-    reached = np.zeros(root + 1, dtype=np.bool_)
-    count = _refine_classes_kernel(store.nodes, store.arguments, root, reached, byte_class, representatives, bytes_read)
+    scratch = np.zeros(root + 1, dtype=np.bool_), np.empty(512, dtype=np.int16)
+    made = byte_class, representatives, bytes_read
+    count = _refine_classes_kernel(store.nodes, store.arguments, root, *scratch, given, *made)
     return BytePartition(byte_class, representatives[:count].copy(), bytes_read)
 
 
@@ -132,7 +133,7 @@ class DerivativeTable:
         self.partitions[TOGETHER, count + 1] = 1
         self.partitions[FINEST, :count] = np.arange(count)
         self.partitions[FINEST, count:] = -1, count
-        self.keys, self.slots = longer_keys(128 + count, 0, np.empty(1, dtype=np.int64))
+        self.keys, self.slots = new_keys(128 + count)
         self.meanings: npt.NDArray[np.int32] = np.full(len(self.keys), -1, dtype=np.int32)
         self._local_classes: dict[int, tuple[npt.NDArray[np.int16], list[int]]] = {}
         self.used: npt.NDArray[np.int64] = np.array([2, 0, 0, most_partitions], dtype=np.int64)
@@ -177,67 +178,40 @@ class DerivativeTable:
 
 
 @kernel
-def _refine_classes_kernel(nodes, arguments, root, reached, byte_class, representatives, bytes_read):  # type: ignore[no-untyped-def]
-    """Split `byte_class` by every byte set below `root`; `reached` (bool, root + 1) comes all False.
+def _refine_classes_kernel(nodes, arguments, root, reached, renamed, classes, byte_class, representatives, bytes_read):  # type: ignore[no-untyped-def]
+    """Split `byte_class`, of so many classes in order of their first bytes, by every byte set below `root`.
 
-    Returns the number of classes and writes their first bytes to `representatives` (uint8, shape (256,)).
+    Returns the number of classes and writes their first bytes to `representatives` (uint8, shape (256,)). `reached`
+    (bool, shape (root + 1,)) comes all False; `renamed` (int16, shape (512,)) is for the kernel's own use.
     """
-    sizes = np.zeros(256, dtype=np.int32)
-    classes = 0
-    for byte in range(256):
-        sizes[byte_class[byte]] += 1
-        classes = max(classes, byte_class[byte] + 1)
-    inside = np.empty(256, dtype=np.uint8)
-    moved = np.zeros(256, dtype=np.int32)  # by class: how many of its bytes are in the set
-    new_class = np.empty(256, dtype=np.int32)
     reached[root] = True
     for node in range(root, -1, -1):
         if not reached[node]:
             continue
-        kind = nodes[node, 0] & 0xFF
+        kind, first = nodes[node, 0] & 0xFF, np.int64(nodes[node, 1])
         if kind == K_CONCAT:
-            reached[nodes[node, 1]] = True
+            reached[first] = True
             reached[nodes[node, 2]] = True
         elif kind in (K_UNION, K_INTERSECTION):
-            for k in range(nodes[node, 1], nodes[node, 1] + nodes[node, 2]):
+            for k in range(first, first + nodes[node, 2]):
                 reached[arguments[k]] = True
         elif kind in (K_COMPLEMENT, K_REPEAT, K_LOOK_AHEAD):
-            reached[nodes[node, 1]] = True
-            if kind == K_COMPLEMENT:
-                bytes_read[:] = True
+            reached[first] = True
+            for byte in range(256):
+                bytes_read[byte] |= kind == K_COMPLEMENT
         elif kind == K_BYTES:
-            count = 0
-            for word in range(8):
-                bits = arguments[nodes[node, 1] + word]
-                if bits == 0:
-                    continue
-                for bit in range(32):
-                    if (bits >> bit) & 1:
-                        byte = word * 32 + bit
-                        bytes_read[byte] = True
-                        moved[byte_class[byte]] += 1
-                        inside[count] = byte
-                        count += 1
-            for k in range(count):
-                old = byte_class[inside[k]]
-                if moved[old] > 0:  # the first of its class
-                    new_class[old] = old
-                    if moved[old] < sizes[old]:
-                        new_class[old] = classes
-                        sizes[classes] = moved[old]
-                        sizes[old] -= moved[old]
-                        classes += 1
-                    moved[old] = 0
-                byte_class[inside[k]] = new_class[old]
-    new_class[:] = -1
-    classes = 0
-    for byte in range(256):
-        old = byte_class[byte]
-        if new_class[old] < 0:
-            new_class[old] = classes
-            representatives[classes] = byte
-            classes += 1
-        byte_class[byte] = new_class[old]
+            for place in range(2 * classes):  # by class and whether a byte of it is in the set
+                renamed[place] = -1
+            classes = np.int64(0)
+            for byte in range(256):
+                inside = (arguments[first + (byte >> 5)] >> (byte & 31)) & 1
+                bytes_read[byte] |= inside != 0
+                place = 2 * np.int64(byte_class[byte]) + inside
+                if renamed[place] < 0:
+                    renamed[place] = classes
+                    representatives[classes] = byte
+                    classes += 1
+                byte_class[byte] = renamed[place]
     return classes
 
 

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.budget import spend
-from tokdfa.core.interning import Column, InterningTable, Limit
+from tokdfa.core.interning import COUNT, Column, InterningTable, Limit
 from tokdfa.errors import UnknownNameError
 from tokdfa.regex.nodes import (
     ALL_LAWS,
@@ -121,7 +121,7 @@ class ExpressionStore:
         self.meta[M_LAWS] = laws
         for node, word in ((NOTHING, K_NOTHING), (EMPTY, K_EMPTY | F_NULLABLE | F_INHABITED)):
             self.nodes[node, 0] = word
-            self.table.intern([word])
+        self.table.meta[COUNT] = 2  # without contents, as no constructor looks for them
         self._byte_sets: dict[bytes, int] = {}
         first = Program()
         first.include(_FIRST)

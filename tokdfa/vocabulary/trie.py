@@ -192,12 +192,11 @@ def sort_tokens(token_bytes: TokenBytes) -> npt.NDArray[np.int32]:
     skip = 0
     while len(tied):
         subset = order[tied]
-        keys = np.empty(len(subset), dtype=np.uint64)
-        _pack_keys_kernel(token_bytes.data, token_bytes.offsets, subset, skip, keys)
+        keys = _pack_keys(token_bytes, subset, skip)
         skip += 8
-        again = np.lexsort((keys, run)) if skip > 8 else _sorting_order(keys)
+        again = np.lexsort((keys, run)) if skip > 8 else np.argsort(keys, kind="stable")
         order[tied] = subset = subset[again]
-        keys, run = (keys if skip == 8 else keys[again]), run[again]
+        keys, run = keys[again], run[again]
         fresh = np.ones(len(subset), dtype=np.bool_)
         fresh[1:] = (keys[1:] != keys[:-1]) | (run[1:] != run[:-1])
         run = np.cumsum(fresh)
@@ -210,99 +209,51 @@ def sort_tokens(token_bytes: TokenBytes) -> npt.NDArray[np.int32]:
     return order
 
 
-def _sorting_order(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-    """Sorts `keys` in place and returns the stable order. Radix sort: a third of the time of numpy's argsort here."""
-    order = np.arange(len(keys), dtype=np.int32)
-    _radix_sort_kernel(keys, order, np.empty_like(keys), np.empty_like(order))
-    return order
+def _pack_keys(token_bytes: TokenBytes, tokens: npt.NDArray[np.int32], skip: int) -> npt.NDArray[np.uint64]:
+    """Bytes skip .. skip+7 of each token as a big-endian number, zeros past the end."""
+    keys = np.zeros((len(tokens), 8), dtype=np.uint8)
+    ends = token_bytes.offsets[tokens + 1]
+    for place in range(8):
+        positions = token_bytes.offsets[tokens] + (skip + place)
+        inside = positions < ends
+        keys[inside, place] = token_bytes.data[positions[inside]]
+    return keys.view(">u8").ravel().astype(np.uint64)
 
 
 def _build(token_bytes: TokenBytes, order: npt.NDArray[np.int32]) -> TokenTrie:
-    shared = np.empty(len(order), dtype=np.int32)
-    node_count = _count_nodes_kernel(token_bytes.data, token_bytes.offsets, order, shared)
+    lengths = np.diff(token_bytes.offsets)[order]
+    depth_limit = int(lengths.max()) if len(order) else 0
+    path = np.zeros(depth_limit + 1, dtype=np.int64)
+    room = np.empty(int(lengths.sum()), dtype=np.uint64)  # as if no two tokens shared a node
+    node_count = int(_write_nodes_kernel(token_bytes.data, token_bytes.offsets, order, token_bytes.size, path, room))
     if node_count > MAX_NODES:
         raise VocabularyError(f"the vocabulary needs {node_count} trie nodes; at most {MAX_NODES} fit")
-    nodes = np.empty(node_count, dtype=np.uint64)
-    depth_limit = int(np.diff(token_bytes.offsets)[order].max()) if len(order) else 0
-    path = np.zeros(depth_limit + 1, dtype=np.int64)
-    _write_nodes_kernel(token_bytes.data, token_bytes.offsets, order, shared, token_bytes.size, path, nodes)
+    nodes = room[:node_count].copy()
     for array in (nodes, order):
         array.flags.writeable = False
     return TokenTrie(nodes, order, token_bytes.size, depth_limit, token_bytes)
 
 
 @kernel
-def _pack_keys_kernel(byte_data, offsets, tokens, skip, keys):  # type: ignore[no-untyped-def]
-    """keys[k] = bytes skip .. skip+7 of tokens[k] as a big-endian number, zeros past the end."""
-    for k in range(len(tokens)):
-        position = offsets[tokens[k]] + skip
-        end = offsets[tokens[k] + 1]
-        key = np.uint64(0)
-        for _ in range(8):
-            key <<= np.uint64(8)
-            if position < end:
-                key |= np.uint64(byte_data[position])
-            position += 1
-        keys[k] = key
+def _write_nodes_kernel(byte_data, offsets, order, spare, path, nodes):  # type: ignore[no-untyped-def]
+    """Write the packed nodes; how many there are. path[d]: the node of depth d on the way to the last token.
 
-
-@kernel
-def _radix_sort_kernel(keys, order, other_keys, other_order):  # type: ignore[no-untyped-def]
-    """Sort `keys`, and `order` along, eleven bits at a time from the low end; after six passes they are in place."""
-    counts = np.empty(2048, dtype=np.int64)
-    digit = np.uint64(2047)
-    for turn in range(6):
-        shift = np.uint64(11 * turn)
-        counts[:] = 0
-        for k in range(len(keys)):
-            counts[(keys[k] >> shift) & digit] += 1
-        total = 0
-        for k in range(2048):
-            count = counts[k]
-            counts[k] = total
-            total += count
-        for k in range(len(keys)):
-            bucket = (keys[k] >> shift) & digit
-            place = counts[bucket]
-            counts[bucket] = place + 1
-            other_keys[place] = keys[k]
-            other_order[place] = order[k]
-        keys, other_keys = other_keys, keys
-        order, other_order = other_order, order
-
-
-@kernel
-def _count_nodes_kernel(byte_data, offsets, order, shared):  # type: ignore[no-untyped-def]
-    """The number of nodes; shared[k] = how many leading nodes token order[k] shares with order[k-1].
-
-    A token equal to its predecessor shares all but the last, for which it gets a node of its own.
+    ``next`` is set when a node is left. A token equal to the one before it shares all its nodes but the last.
     """
-    nodes = 0
-    for k in range(len(order)):
-        begin, end = offsets[order[k]], offsets[order[k] + 1]
-        common = 0
-        if k > 0:
-            before, before_end = offsets[order[k - 1]], offsets[order[k - 1] + 1]
-            longest = min(end - begin, before_end - before)
-            while common < longest and byte_data[begin + common] == byte_data[before + common]:
-                common += 1
-            if common == end - begin:
-                common -= 1
-        shared[k] = common
-        nodes += end - begin - common
-    return nodes
-
-
-@kernel
-def _write_nodes_kernel(byte_data, offsets, order, shared, spare, path, nodes):  # type: ignore[no-untyped-def]
-    """Write the packed nodes. path[d]: the node of depth d on the way to the last token; `next` is set on leaving."""
     count = 0
-    open_depth = 0
+    before, before_end = np.int64(0), np.int64(0)
     for k in range(len(order)):
         begin, end = offsets[order[k]], offsets[order[k] + 1]
-        for depth in range(shared[k], open_depth):
+        shared = np.int64(0)
+        while (
+            begin + shared + 1 < end
+            and before + shared < before_end
+            and byte_data[begin + shared] == byte_data[before + shared]
+        ):
+            shared += 1
+        for depth in range(shared, before_end - before):
             nodes[path[depth]] |= np.uint64(count) << np.uint64(NEXT_SHIFT)
-        for depth in range(shared[k], end - begin):
+        for depth in range(shared, end - begin):
             token = np.uint64(order[k]) if depth == end - begin - 1 else np.uint64(spare)
             path[depth] = count
             nodes[count] = (
@@ -311,6 +262,7 @@ def _write_nodes_kernel(byte_data, offsets, order, shared, spare, path, nodes): 
                 | token << np.uint64(TOKEN_SHIFT)
             )
             count += 1
-        open_depth = end - begin
-    for depth in range(open_depth):
+        before, before_end = begin, end
+    for depth in range(before_end - before):
         nodes[path[depth]] |= np.uint64(count) << np.uint64(NEXT_SHIFT)
+    return count
