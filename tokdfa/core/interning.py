@@ -288,7 +288,9 @@ def has_room(entries, words, table):  # type: ignore[no-untyped-def]
     count, meta = table.meta[COUNT], table.meta
     if count + entries < len(table.begin) and table.begin[count] + words <= len(table.words):
         return True
-    meta[WANTED_ENTRIES], meta[WANTED_WORDS] = max(meta[WANTED_ENTRIES], entries), max(meta[WANTED_WORDS], words)
+    wanted_entries, wanted_words = meta[WANTED_ENTRIES], meta[WANTED_WORDS]
+    meta[WANTED_ENTRIES] = entries if entries > wanted_entries else wanted_entries
+    meta[WANTED_WORDS] = words if words > wanted_words else wanted_words
     return False
 
 

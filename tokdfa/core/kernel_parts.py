@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import gc
 from functools import update_wrapper
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from numba.core import types
@@ -25,7 +25,9 @@ from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
 
+from tokdfa.core.kernel_lowering import NUMBERS, KernelLowering, signatures
 from tokdfa.core.locks import cached_property
 
 if TYPE_CHECKING:
@@ -209,20 +211,27 @@ class _Typing:
 
     def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
         kind = function if isinstance(function, types.Type) else self._context._lookup_global(function)
-        if kws or not isinstance(kind, types.Function) or not all(isinstance(arg, _NUMBERS) for arg in args):
+        if kws or not isinstance(kind, types.Function) or not all(isinstance(arg, NUMBERS) for arg in args):
             return self._context.resolve_function_type(function, args, kws)
         key = (kind, tuple(args))
-        signature = _of_numbers.get(key)
+        signature = signatures.get(key)
         if signature is None:
             signature = self._context.resolve_function_type(function, args, kws)
             if signature is not None:
-                _of_numbers[key] = signature
+                signatures[key] = signature
         return signature
 
+    def resolve_value_type_prefer_literal(self, value: Any) -> Any:
+        if not isinstance(value, (int, ModuleType, type)):
+            return self._context.resolve_value_type_prefer_literal(value)
+        key = type(value), value
+        if key not in _of_values:
+            _of_values[key] = self._context.resolve_value_type_prefer_literal(value)
+        return _of_values[key]
 
-_NUMBERS = (types.Number, types.Boolean)
-#: What `_Typing` has found out: the signature by function and types of arguments.
-_of_numbers: dict[tuple[Any, tuple[Any, ...]], Any] = {}
+
+#: What `_Typing` has found out about numbers, modules and types: numba's type by type and value.
+_of_values: dict[tuple[type, Any], Any] = {}
 
 
 class KernelPipeline(Compiler):  # type: ignore[misc, unused-ignore]
@@ -235,7 +244,11 @@ class KernelPipeline(Compiler):  # type: ignore[misc, unused-ignore]
     def define_pipelines(self) -> list[Any]:
         pipelines: list[Any] = super().define_pipelines()
         for pipeline in pipelines:
-            pipeline.passes = [entry for entry in pipeline.passes if entry[0].__name__ not in UNUSED_PASSES]
+            pipeline.passes = [
+                (KernelLowering, why) if kind is NativeLowering else (kind, why)
+                for kind, why in pipeline.passes
+                if kind.__name__ not in UNUSED_PASSES
+            ]
         return pipelines
 
 

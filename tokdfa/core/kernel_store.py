@@ -271,8 +271,8 @@ class KernelStore(_Cache):  # type: ignore[misc, unused-ignore]
 
 
 _file_stamps: dict[str, str] = {}
-#: What structs and parts are in compiled code is said there, and not by kernels.
-_BASES = {str(Path(__file__).with_name(name)) for name in ("kernel_struct.py", "kernel_parts.py")}
+#: What structs, parts and elements are in compiled code is said there, and not by kernels.
+_BASES = {str(Path(__file__).with_name(name)) for name in ("kernel_struct.py", "kernel_parts.py", "kernel_lowering.py")}
 
 
 def _file_stamp(path: str) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from llvmlite.ir import Constant  # type: ignore[import-untyped, unused-ignore]
 from numba import from_dtype, types
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
@@ -167,9 +168,6 @@ class _StructFields(AttributeTemplate):
 @lower_getattr_generic(StructType)
 def _lower_field(context: Any, builder: Any, kind: StructType, value: Any, field: str) -> Any:
     """An array or a struct out of the struct's table. It has no owner, so nothing is counted when it is used."""
-    # only to compile: with what it imports it takes 0.03 s
-    from numba.np.arrayobj import get_itemsize, populate_array
-
     array_type, word = kind.fields[field], context.get_value_type(types.intp)
     table = builder.bitcast(value, word.as_pointer())
 
@@ -182,12 +180,22 @@ def _lower_field(context: Any, builder: Any, kind: StructType, value: Any, field
     if isinstance(array_type, StructType):
         return builder.inttoptr(load(0), context.get_value_type(array_type))
     shape = [load(1 + axis) for axis in range(array_type.ndim)]
-    size = context.get_constant(types.intp, get_itemsize(context, array_type))
+    item = context.get_data_type(array_type.dtype)
+    size = word(context.get_abi_sizeof(item))
+    fields = {
+        "nitems": shape if array_type.ndim == 1 else [builder.mul(*shape)],
+        "itemsize": [size],
+        "data": [builder.inttoptr(load(0), item.as_pointer())],
+    }
+    model = context.data_model_manager[array_type]
+    array = Constant(context.get_value_type(array_type), None)
+    for name, (part,) in fields.items():
+        array = builder.insert_value(array, part, model.get_field_position(name))
     strides = [size] if array_type.ndim == 1 else [builder.mul(shape[1], size), size]
-    array = context.make_array(array_type)(context, builder)
-    data = builder.inttoptr(load(0), context.get_data_type(array_type.dtype).as_pointer())
-    populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
-    return array._getvalue()
+    for name, parts in (("shape", shape), ("strides", strides)):
+        for axis, part in enumerate(parts):
+            array = builder.insert_value(array, part, [model.get_field_position(name), axis])
+    return array
 
 
 #: Where an array object has what a table needs, in words: the address of its data, the number of its dimensions, the

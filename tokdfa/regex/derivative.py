@@ -298,7 +298,7 @@ def derive_kernel(nodes, arguments, table, scratch, meta, store, expression, byt
             result = make_complement_kernel(nodes, arguments, table, scratch, meta, part)
         elif part != NOTHING:
             low, high = np.int64(nodes[expression, 2]), np.int64(nodes[expression, 3])
-            low = np.int64(0) if _nullable(nodes, body) else max(low - 1, np.int64(0))
+            low = np.int64(0) if low == 0 or _nullable(nodes, body) else low - 1
             if high != INFINITE:
                 high -= 1
             rest = make_repeat_kernel(nodes, arguments, table, scratch, meta, body, low, high)

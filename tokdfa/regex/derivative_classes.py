@@ -77,6 +77,7 @@ _ARRAYS = {
     "keys": ("int64", 1),
     "slots": ("int32", 1),
     "meanings": ("int32", 1),
+    "room": ("int32", 1),
 }
 
 
@@ -136,13 +137,15 @@ class DerivativeTable:
         self.keys, self.slots = new_keys(128 + count)
         self.meanings: npt.NDArray[np.int32] = np.full(len(self.keys), -1, dtype=np.int32)
         self._local_classes: dict[int, tuple[npt.NDArray[np.int16], list[int]]] = {}
+        #: int32: for kernels to work in; pairs of local classes, and three groups of bytes, must have room.
+        self._room: npt.NDArray[np.int32] = np.empty(max(count * count, 3), dtype=np.int32)
         self.used: npt.NDArray[np.int64] = np.array([2, 0, 0, most_partitions], dtype=np.int64)
         self._take_arrays()
 
     def _take_arrays(self) -> None:
         self.struct = ClassArrays(
             *(self.classes.representatives, self.places, self.known, self.used, self.partitions),
-            *(self.keys, self.slots, self.meanings),
+            *(self.keys, self.slots, self.meanings, self._room),
         )
 
     def local_classes(self, expression: int) -> tuple[npt.NDArray[np.int16], list[int]]:
@@ -262,7 +265,7 @@ def _join(meta, store, one, other):  # type: ignore[no-untyped-def]
         return other
     if FINEST in (one, other):
         return np.int64(FINEST)
-    key = max(one, other) << 16 | min(one, other)
+    key = one << 16 | other if one > other else other << 16 | one
     known = np.int64(store.slots[find_slot(key, store.keys, store.slots)])
     if known >= 0:
         return np.int64(store.meanings[known])
@@ -271,7 +274,9 @@ def _join(meta, store, one, other):  # type: ignore[no-untyped-def]
     partitions, row = store.partitions, store.used[U_PARTITIONS]
     end = partitions.shape[1]
     width = np.int64(partitions[other, end - 1])
-    renamed = np.full(partitions[one, end - 1] * width, -1, dtype=np.int16)
+    renamed = store.room
+    for pair in range(partitions[one, end - 1] * width):
+        renamed[pair] = -1
     count = 0
     for k in range(len(store.representatives)):
         pair = partitions[one, k] * width + partitions[other, k]
@@ -314,7 +319,9 @@ def _split_by_context(meta, store):  # type: ignore[no-untyped-def]
     if _has_no_room(meta, store):
         return np.int64(FINEST)
     partitions, row, classes = store.partitions, store.used[U_PARTITIONS], len(store.representatives)
-    renamed = np.full(3, -1, dtype=np.int16)
+    renamed = store.room
+    for group in range(3):
+        renamed[group] = -1
     count = 0
     for k in range(classes):
         byte = store.representatives[k]

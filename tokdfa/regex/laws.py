@@ -50,13 +50,13 @@ from tokdfa.regex.nodes import (
 
 
 @kernel
-def make_bytes_kernel(nodes, arguments, table, scratch, meta, bits):  # type: ignore[no-untyped-def]
-    """The byte set with the given 256 bits (int32, shape (8,))."""
+def make_bytes_kernel(nodes, arguments, table, scratch, meta, code, first):  # type: ignore[no-untyped-def]
+    """The byte set whose 256 bits are eight words of `code` (int32) from `first` on."""
     base = meta[M_SCRATCH]
     some = False
-    for k in range(8):
-        some |= bits[k] != 0
-        push(scratch, meta, bits[k])
+    for k in range(first, first + 8):
+        some |= code[k] != 0
+        push(scratch, meta, code[k])
     if meta[M_STATUS] != OK or not some:
         meta[M_SCRATCH] = base
         return np.int64(NOTHING)
@@ -230,8 +230,9 @@ def _merge_pair(nodes, arguments, table, scratch, meta, one, other):  # type: ig
         return np.int64(-1)
     if high_other != INFINITE and low_one > high_other + 1:
         return np.int64(-1)
-    high = np.int64(INFINITE) if INFINITE in (high_one, high_other) else max(high_one, high_other)
-    head = make_repeat_kernel(nodes, arguments, table, scratch, meta, body_one, min(low_one, low_other), high)
+    low = low_one if low_one < low_other else low_other
+    high = high_one if high_other != INFINITE and (high_one == INFINITE or high_one > high_other) else high_other
+    head = make_repeat_kernel(nodes, arguments, table, scratch, meta, body_one, low, high)
     return make_concat_kernel(nodes, arguments, table, scratch, meta, head, tail_one)
 
 
@@ -370,15 +371,15 @@ def make_complement_kernel(nodes, arguments, table, scratch, meta, body):  # typ
 
 
 @kernel
-def make_literal_kernel(nodes, arguments, table, scratch, meta, text):  # type: ignore[no-untyped-def]
-    """The bytes of `text` (uint8) one after another."""
-    bits = np.zeros(8, dtype=np.int32)
+def make_literal_kernel(nodes, arguments, table, scratch, meta, code, first, end):  # type: ignore[no-untyped-def]
+    """The bytes in `code` (int32) from `first` to before `end`, one after another."""
     result = np.int64(EMPTY)
-    for k in range(len(text) - 1, -1, -1):
-        word = text[k] >> 5
-        bits[word] = np.int32(np.uint32(1) << np.uint32(text[k] & 31))
-        head = make_bytes_kernel(nodes, arguments, table, scratch, meta, bits)
-        bits[word] = 0
+    for k in range(end - 1, first - 1, -1):
+        base = meta[M_SCRATCH]
+        for word in range(8):
+            bit = np.int32(np.uint32(1) << np.uint32(code[k] & 31))
+            push(scratch, meta, bit if word == code[k] >> 5 else np.int32(0))
+        head = intern_parts(nodes, arguments, table, scratch, meta, K_BYTES | F_INHABITED, base)
         result = join(nodes, arguments, table, scratch, meta, head, result)
         if meta[M_STATUS] != OK:
             return np.int64(NOTHING)

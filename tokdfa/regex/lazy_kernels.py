@@ -60,7 +60,7 @@ def fill_rows_kernel(  # type: ignore[no-untyped-def]
     """
     representatives = store.representatives
     classes = len(representatives)
-    targets = np.empty(classes, dtype=np.int32)  # by local class
+    targets = store.room  # by local class
     progress = D_EXPLORED if every else D_NEXT
     while dfa_meta[progress] < (dfa_meta[D_STATES] if every else len(states)):
         state = dfa_meta[progress] if every else np.int64(states[dfa_meta[progress]])
@@ -96,7 +96,8 @@ def fill_rows_kernel(  # type: ignore[no-untyped-def]
                     dfa_meta[D_STATES] = target + 1
                     expressions[target] = derived
                     raw[target * classes] = UNKNOWN
-                    transitions[target * classes : (target + 1) * classes] = UNKNOWN
+                    for entry in range(target * classes, (target + 1) * classes):
+                        transitions[entry] = UNKNOWN
                     state_of[derived] = target
                     accepting[target] = word & F_NULLABLE != 0
                     live[target] = IS_LIVE if word & F_INHABITED else UNDECIDED

@@ -189,9 +189,9 @@ def run_program_kernel(nodes, arguments, table, scratch, meta, code, made, progr
         base = meta[M_SCRATCH]
         result = np.int64(NOTHING)
         if operation == LITERAL:
-            result = make_literal_kernel(nodes, arguments, table, scratch, meta, code[first:end])
+            result = make_literal_kernel(nodes, arguments, table, scratch, meta, code, first, end)
         elif operation == BYTES:
-            result = make_bytes_kernel(nodes, arguments, table, scratch, meta, code[first:end])
+            result = make_bytes_kernel(nodes, arguments, table, scratch, meta, code, first)
         elif operation == CHOICE:
             result = _make_choice_kernel(nodes, arguments, table, scratch, meta, code, first, end, made, value)
         elif operation == CONCAT:
