@@ -215,8 +215,6 @@ def _warm_up() -> None:
     from tokdfa.constraint import Grammar
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-    for module in (containment, divide, state_table, lengths, explore):
-        module.warm_up()
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
     text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'
     out = np.zeros((2, masks.mask_words(vocab.size)), dtype=np.int32)
@@ -234,6 +232,8 @@ def _warm_up() -> None:
                 matcher.can_end()
                 matcher.forced_bytes()
     _warm_up_strings(vocab)
+    for module in (containment, divide, state_table, lengths, explore):  # last, as first masks rarely need them
+        module.warm_up()
 
 
 def _warm_up_strings(vocab: Vocabulary) -> None:
