@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.core.arguments import as_integer
 from tokdfa.decoding.torch_masks import apply_masks
 from tokdfa.errors import EmptyMask, ModelError, TokenRefused
 from tokdfa.models.gguf_weights import import_lm
@@ -75,8 +76,12 @@ class ConstraintLogitsProcessor:
         contexts: Sequence[Sequence[int]] | None = None,
         max_tokens: int | None = None,
     ) -> None:
-        self._compiled, self._contexts, self._max_tokens = compiled, contexts, max_tokens
         vocabulary = compiled.vocab
+        if max_tokens is not None:
+            max_tokens = as_integer(max_tokens, "max_tokens", 0)
+        if pad_token_id is not None:
+            pad_token_id = as_integer(pad_token_id, "pad_token_id", 0, vocabulary.size - 1)
+        self._compiled, self._contexts, self._max_tokens = compiled, contexts, max_tokens
         wanted = np.atleast_1d(np.asarray(eos_token_id, dtype=np.int64)).tolist()
         ends = sorted(vocabulary.end_token_set.intersection(wanted))
         if not ends:

@@ -45,13 +45,24 @@ class LoadedTokenizer:
     merges: Callable[[], MergeSource]
 
 
+def _hint(path: str) -> str:
+    """What may have been meant by a path that leads nowhere."""
+    if path.startswith(("http:", "https:")):
+        return "; nothing is downloaded here: fetch it, and name the file"
+    if "?" in path:
+        return (
+            "; options follow the name of a format, as in tiktoken:PATH?pattern=NAME (`tokdfa tokenizers` lists them)"
+        )
+    return ""
+
+
 def check_path(path: Path) -> int:
     """The size in bytes of the regular file at `path`; TokenizerError names the path and what is wrong with it."""
     try:
         if path.is_dir():
             raise TokenizerError(f"{path}: this is a folder; name the tokenizer's file inside it")
         if not path.exists():
-            raise TokenizerError(f"{path}: there is no such file")
+            raise TokenizerError(f"{path}: there is no such file{_hint(str(path))}")
         if not path.is_file():
             raise TokenizerError(f"{path}: this is not a regular file")
         return path.stat().st_size
