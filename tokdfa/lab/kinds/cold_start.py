@@ -1,13 +1,14 @@
 """The experiment ``kind: cold_start``: how long does a new process take to its first mask?
 
 A server that starts, a notebook that is opened and a command line pay for what long measurements call warm. Here every
-sample is a process of its own (`tokdfa.lab.measure.cold_start_process`), whose life is cut into phases:
+sample is a process of its own (`tokdfa.lab.measure.cold_start_process`), whose life is cut into phases. Their time is
+the processor's, of all threads, so that what else the machine does counts little:
 
-- ``python``: from asking for the process to the first line of its program;
+- ``python``: until the first line of its program;
 - ``import``: the package and the class of the backend;
 - ``tokenizer``: loading it, and its token trie;
 - ``code``: compiling the constraint and making a first mask over the 257 tokens of single bytes: the engine's code is
-  loaded. For ours that is numba's cache of kernels, which ``tokdfa run`` has compiled before;
+  loaded. For ours that is reading kernels, which ``tokdfa run`` has compiled before;
 - ``first``: compiling the constraint and making a first mask over the real vocabulary, with all that an engine makes
   once for a vocabulary;
 - ``again``: the same constraint compiled anew, and a first mask: what is left when all that is done.
@@ -23,7 +24,6 @@ import pickle
 import subprocess
 import sys
 import tempfile
-import time
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
@@ -114,7 +114,7 @@ def _sample(start: Start, tokenizer: str, constraint: Constraint, folder: str) -
     """Phase -> nanoseconds of one process."""
     # kernels stay where they are; everything else that is kept between processes is the item's own
     caches = {"NUMBA_CACHE_DIR": str(kernel_folder()), "XDG_CACHE_HOME": folder}
-    order = Order(tokenizer, constraint, start.backend, start.options, time.perf_counter_ns())
+    order = Order(tokenizer, constraint, start.backend, start.options)
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tokdfa.lab.measure.cold_start_process"],
@@ -150,7 +150,7 @@ def _row(label: str, samples: list[dict[str, int]], failure: Failure | None) -> 
 _BEFORE = tuple(
     seconds(f"ns_{name}", title, meaning)
     for name, title, meaning in (
-        ("python", "Python", "from asking for the process to the first line of its program"),
+        ("python", "Python", "until the first line of the program"),
         ("import", "import", "the package and the class of the backend"),
         ("tokenizer", "tokenizer and trie", "loading the tokenizer, and its token trie"),
         ("code", "the engine's code", "a compile and a first mask over the 257 tokens of single bytes"),
@@ -178,7 +178,7 @@ KIND = Kind(
         text("status"),
         text("message", "reason"),
         *_BEFORE,
-        seconds("ns_until_first", "all until the first mask", "from asking for the process"),
+        seconds("ns_until_first", "all until the first mask", "of the processor, all threads"),
         seconds("ns_again", "the same constraint again", "compiled anew, and a first mask"),
         seconds("ns", "time of the phase"),
     ),
@@ -190,7 +190,7 @@ KIND = Kind(
         Summary(
             "cold_start",
             "From nothing to the first mask",
-            "Medians over processes of their own, the least of a case bold. Kernels come from numba's cache.",
+            "Processor time of all threads, medians over processes of their own, the least bold. Kernels are kept.",
             by=("tokenizer", "constraint", "start"),
             values=_SHOWN,
             where="status == 'ok'",
@@ -207,7 +207,7 @@ KIND = Kind(
         Bars(
             "cold_start",
             "Phases before the first mask",
-            "Medians over processes of their own; the phases come one after another.",
+            "Processor time, medians over processes of their own; the phases come one after another.",
             x="ns",
             rows="start",
             by="phase",
@@ -221,7 +221,7 @@ KIND = Kind(
             per=("start",),
             blanks={"whole": "ns_until_first", "low": "ns_until_first:min", "high": "ns_until_first:max"},
             where="status == 'ok'",
-            lead="A new process has its first mask after {low} to {high}, in the median of the cases:",
+            lead="A new process has its first mask after {low} to {high} of the processor, in the median of the cases:",
         ),
         Against(("ns_first", "ns_until_first"), where="status == 'ok'"),
         Tally("starts"),
