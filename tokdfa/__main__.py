@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from tokdfa import __version__
 from tokdfa.core.packages import EXTRAS, missing_import, module_of
 
 #: Modules of packages that extras install.
@@ -12,6 +13,9 @@ _OPTIONAL = {module_of(package) for packages in EXTRAS.values() for package in p
 
 def main() -> None:
     """Run the command line. Exit status 1 and one line for a package that it needs and does not find."""
+    if sys.argv[1:] == ["--version"]:  # which needs none
+        print(f"tokdfa {__version__}")
+        return
     try:
         from tokdfa.cli.app import main as run
 
