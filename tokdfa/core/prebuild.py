@@ -26,7 +26,8 @@ def prebuild(folder: Path, backends: list[str]) -> int:
     """
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return 0
-    steps = dict.fromkeys(step for backend in backends for step in jit.FIRST_MASKS[backend].steps)
+    wanted = [expected for key, expected in jit.FIRST_MASKS.items() if key.split()[0] in backends]
+    steps = dict.fromkeys(step for expected in wanted for step in expected.steps)
     target = folder / kernel_store.prebuilt_name()
     shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory() as compiled:
