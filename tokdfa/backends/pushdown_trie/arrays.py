@@ -72,8 +72,11 @@ MACHINE_FIELDS = (
 PROGRAM_FIELDS = MACHINE_FIELDS.index("stacks")
 #: Those that are interning tables.
 TABLE_FIELDS = ("stacks", "groups", "rows")
-#: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program.
-REUSED = MACHINE_FIELDS[PROGRAM_FIELDS:]
+#: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program; and the table
+#: of its struct, under this name.
+REUSED, STRUCT_TABLE = MACHINE_FIELDS[PROGRAM_FIELDS:], "struct_table"
+#: Beside them: the bytes of all that is not by row.
+SHARED_BYTES = "shared_bytes"
 #: By array with entries for each row: (dtype, how many). They have room for as many rows as there may be; of their
 #: memory only the pages are taken that rows use.
 BY_ROW = {
@@ -169,6 +172,18 @@ def zeros_by_row(rows: int) -> list[npt.NDArray[Any]]:
     memory = zeros_by_page(begins[-1], np.uint8)
     parts = zip(begins, sizes, BY_ROW.values(), strict=False)
     return [memory[begin : begin + size].view(dtype) for begin, size, (dtype, _) in parts]
+
+
+def gather_machine(owner: Any, reused: dict[str, Any] | None = None) -> MachineArrays:
+    """The struct of a machine's arrays, which are attributes of `owner`. 10 µs.
+
+    `reused`: those of REUSED as another machine had them, with its struct's table as STRUCT_TABLE; then 4 µs.
+    """
+    tables = {name: getattr(owner, name).struct for name in TABLE_FIELDS}
+    if reused is None:
+        return MachineArrays(*(tables.get(name) or getattr(owner, name) for name in MACHINE_FIELDS))
+    program = (getattr(owner, name) for name in MACHINE_FIELDS[:PROGRAM_FIELDS])
+    return MachineArrays.with_others((*reused.values(), *tables.values()), reused[STRUCT_TABLE], *program)
 
 
 @kernel

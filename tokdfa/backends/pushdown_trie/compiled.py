@@ -218,14 +218,13 @@ class PushdownTables(CompiledConstraint):
     def fill_at_once(self, generation: TableGeneration, row: int, out: Mask) -> bool:
         """Write and keep the mask of a row, which is not kept, if one call of a kernel does it; False if it does not.
 
-        Only if `is_direct`. The lock is held.
+        Only if `is_direct`, and not for programs with counted strings. The lock is held.
         """
-        machine = generation.machine
-        if machine.bound.counts or not self.filler.write_at_once(machine, row, out):
-            return False
-        pool = machine.pool
-        generation.masks.keep(row, out, pool.walk.counts[W_SIGNATURE], self.filler.listed(pool))
-        return True
+        is_written = self.filler.write_at_once(generation.machine, row, out)
+        if is_written:
+            pool = generation.machine.pool
+            generation.masks.keep(row, out, pool.walk.counts[W_SIGNATURE], self.filler.listed(pool))
+        return is_written
 
     def _complete_mask(self, generation: TableGeneration, row: int, out: Mask) -> None:
         """Take out dead ends, and put in special tokens and end tokens."""
@@ -278,7 +277,7 @@ class PushdownMatcher(StateMatcher[int]):
 
     def _fill_mask(self, out: Mask) -> None:
         """Write and keep a mask by one call of a kernel; if something is missing, the usual way supplies it."""
-        if self._direct and self.state is not self._FINISHED:
+        if self._direct and self.state is not self._FINISHED and not self._machine.bound.counts:
             with self._compiled.lock:
                 if self._count_made(self._compiled.fill_at_once, self.state, out):
                     return

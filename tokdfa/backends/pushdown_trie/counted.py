@@ -117,7 +117,7 @@ def _clip_count(count, minimum, cap, beyond, least, most):  # type: ignore[no-un
 
 
 @kernel
-def clip_row(row, least, most, machine, _):  # type: ignore[no-untyped-def]
+def clip_row(row, least, most, machine):  # type: ignore[no-untyped-def]
     """(status, a row with the mask of `row`, in which counts are those of `_clip_count`).
 
     `least` and `most`: `tokdfa.backends.pushdown_trie.lengths.TokenLengths.levels`.

@@ -190,7 +190,11 @@ class Machine(MachineTables):
         """
         if not self.bound.counts:
             return row
-        return self._ask(clip_row, row, *self.pool.lengths.levels())
+        while True:  # for every token of a long string: to hand over the pool, too, would take 1 µs
+            status, found = clip_row(row, *self.pool.lengths.levels(), self.arrays)
+            if status == a.OK:
+                return int(found)
+            self.supply(status)
 
     def take(self, row: int, token_sets: set[int]) -> int:
         """The row after a special token that is in these sets, or -1."""

@@ -68,7 +68,8 @@ class MachineTables:
         self.max_rows = max(2 * FIRST_ROOM, max_bytes // a.ROW_BYTES)
         #: The arrays of `arrays.REUSED` as they are now, for the machine that has them after this one.
         self._reused: dict[str, Any] = {}
-        reused, stamp = spare.take(self.max_rows * 256, max_bytes), 0
+        reused = spare.take(self.max_rows * 256, max_bytes)
+        stamp = 0
         if reused is None:
             self._allocate_tables(FIRST_ROOM)
             self._allocate_scratch(2 * FIRST_ROOM)
@@ -82,13 +83,17 @@ class MachineTables:
             stamp = int(self.meta[a.M_STAMP])  # of what is marked as seen in the scratch
             if len(self.todo) < self._least_todo():
                 self._allocate_scratch(self.scratch_room)
+                reused = None
         self.meta[:] = 0
         #: `meta`, as Python's own ints: several times as fast to read and to write.
         self.counts = counts = self.meta.data
         program = bound.program
         counts[a.M_LONGEST], counts[a.M_SKIP] = program.longest, program.skip
         counts[a.M_MAX_ITEMS], counts[a.M_PRUNES], counts[a.M_STAMP] = max_items, first_bytes, stamp
-        self._gather()
+        if reused is None:
+            self._gather()
+        else:
+            self.arrays, self._reused = a.gather_machine(self, reused), reused
         weakref.finalize(self, spare.give_back, self._reused).atexit = False
 
     def _allocate_tables(self, room: int) -> None:
@@ -116,11 +121,10 @@ class MachineTables:
     def _gather(self) -> None:
         """Have kernels take the arrays as they are now."""
         self.group_stack: Int32 = self.groups.columns["group_stack"]
-        arrays = [getattr(self, name) for name in a.MACHINE_FIELDS]
-        self._reused.update(zip(a.REUSED, arrays[a.PROGRAM_FIELDS :], strict=True))
-        self.arrays = a.MachineArrays(
-            *(array.struct if isinstance(array, InterningTable) else array for array in arrays)
-        )
+        self.arrays = a.gather_machine(self)
+        self._reused.update((name, getattr(self, name)) for name in a.REUSED)
+        self._reused[a.STRUCT_TABLE] = self.arrays.table
+        self._reused[a.SHARED_BYTES] = sum(self._reused[name].nbytes for name in a.REUSED if name not in a.BY_ROW)
 
     def take_program(self) -> None:
         """Read the program's arrays as they are now, with room for what is called of all frames there is room for."""
@@ -217,7 +221,7 @@ class SpareTables:
     def give_back(self, tables: dict[str, Any]) -> None:
         """Keep the arrays of a machine that is gone for others, unless they are large."""
         rows = int(tables["meta"][a.M_ROWS])
-        size = sum(array.nbytes for name, array in tables.items() if name not in a.BY_ROW)
+        size: int = tables[a.SHARED_BYTES]
         if len(self._kept) < SPARE_TABLES and rows <= SPARE_ROWS and size <= SPARE_BYTES:
             tables["transitions"][: rows * 256] = 0
             for name in a.TABLE_FIELDS:
