@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tokdfa import __version__
+import tokdfa
 from tokdfa.core.packages import EXTRAS, missing_import, module_of
 
 #: Modules of packages that extras install.
@@ -14,7 +14,7 @@ _OPTIONAL = {module_of(package) for packages in EXTRAS.values() for package in p
 def main() -> None:
     """Run the command line. Exit status 1 and one line for a package that it needs and does not find."""
     if sys.argv[1:] == ["--version"]:  # which needs none
-        print(f"tokdfa {__version__}")
+        print(f"tokdfa {tokdfa.__version__}")
         return
     try:
         from tokdfa.cli.app import main as run
