@@ -8,11 +8,11 @@ Words (see `tokdfa.proper`). *Letters* merge by *rules* in order of *rank*; the 
 among the merges that make it; *stage* R is reached when everything of rank up to R has merged. Letters are level -1.
 
 **One stage.** Let L be the set of token sequences that the texts have become before stage R: all rules of rank below R
-are exhausted. Only tokens of level R are new, and each stands where its *parts* stood (`direct_merge_stages`). So
+are exhausted. Only tokens of level R are new, and each stands where its *parts* stood (`merging_stages`). So
 
 1. beside every way that is spelled by the parts of a new token t, from state p to state q, put an edge p -t-> q;
 2. take apart every pair (t, u) of tokens that a rule of this stage merges: where t leads into a state and u out of it,
-   split the state, so that t leads into a copy without u (`direct_merge_state`).
+   split the state, so that t leads into a copy without u (`merging_state`).
 
 Why this is exact. (a) *Nothing is lost.* What a text is in stage R is a sequence of old and new tokens whose parts, in
 a row, are what it was before: merges inside a token are those that its own letters make, since nothing merges across
@@ -33,7 +33,7 @@ gets two edges of one token; splitting gives copies the same edges.
   tokens of the stage of that part.
 
 **Around it.** The marker of a pre-tokenizer is a letter without rules, so nothing merges across it, and states on its
-two sides are told apart like others. At the end markers are erased (`direct_merge_pieces`): a text has one marking
+two sides are told apart like others. At the end markers are erased (`merging_pieces`): a text has one marking
 only, so this joins pieces and adds no sequence. Before, where a whole piece is an improper token (Llama 3 has 588), the
 token takes the place of its encoding. Byte tokens are letters without rules, too (`letter_automaton`).
 
