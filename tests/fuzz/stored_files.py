@@ -235,7 +235,7 @@ class StoredEntry:
 
     def _use_marked(self, path: Path) -> None:
         found = MarkedDfa.load(path)
-        found.accepts([b"ab", b"c"])
+        found.accepts_pieces([b"ab", b"c"])
         found.as_bytes()
 
     def _use_rules(self, path: Path) -> None:
