@@ -1,8 +1,8 @@
 """Runs become pages of papers/reports: ``python -m tests.publish_reports RUN ...``, folders of ``tokdfa run``.
 
 The report's Markdown goes to ``NAME.md`` with the command that makes it below its title, its plots and tables to
-``figures/NAME``. What was there of an earlier run goes. ``--with NAME=VALUE`` says what was set
-on the command line. No page names a folder of the machine.
+``figures/NAME``. What was there of an earlier run goes. ``--with NAME=VALUE`` says what was set on the command line. No
+page names a folder of the machine, nor repeats the experiment, whose file and commit it names.
 """
 
 from __future__ import annotations
@@ -13,13 +13,6 @@ import shutil
 from pathlib import Path
 
 REPORTS = Path(__file__).parent.parent / "papers" / "reports"
-
-
-def without_places(text: str, name: str) -> str:
-    """A page that names no folder of the machine on which it was made."""
-    text = re.sub(r"^tokdfa run /.*$", f"tokdfa run experiments/{name}.yaml", text, flags=re.MULTILINE)
-    text = re.sub(r"(?<= )/\S*/(?=experiments/inputs)", "", text)
-    return re.sub(r"^(\s*(?:data|suite|remotes): )/\S+$", r"\1DIR", text, flags=re.MULTILINE)
 
 
 def publish(run: Path, extra: list[str]) -> Path:
@@ -40,7 +33,8 @@ def publish(run: Path, extra: list[str]) -> Path:
         f"*Made by `tokdfa run experiments/{name}.yaml`{f', with `{settings}`' if extra else ''}, which makes it "
         "again; times are those of the machine named at the end, so read ratios.*"
     )
-    title, _, rest = without_places(text, name).partition("\n")
+    # what repeats it, and on which folders, stands at the end
+    title, _, rest = text.partition("\n## Repeat it\n")[0].partition("\n")
     page.write_text(f"{title}\n\n{made}\n{rest}", encoding="utf-8")
     return page
 
