@@ -4,10 +4,11 @@ Compiling takes seconds, and is done once. Who waits for it is told: the logger 
 compiling for a second, and every ten seconds from then on, which Python prints on standard error unless logging is set
 up otherwise (``logging.getLogger("tokdfa").setLevel("ERROR")`` turns it off).
 
-If there is a core to spare, a second process warms up what this one will need later (`tokdfa.core.jit.help_warm_up`),
-from the end backwards. The two meet on the disk: a kernel, or its part, is claimed by the process that compiles it, by
-a lock on a file that goes with the process, and the other waits for it. They never wait for each other, as what is
-claimed while something else is being compiled is called by that, and no kernel calls itself by way of others.
+If there is a core to spare, and more than a few kernels to come, a second process warms up what this one will need later
+(`tokdfa.core.jit.help_warm_up`), from the end backwards. The two meet on the disk: a kernel, or its part, is claimed by
+the process that compiles it, by a lock on a file that goes with the process, and the other waits for it. They never wait
+for each other, as what is claimed while something else is being compiled is called by that, and no kernel calls itself
+by way of others.
 """
 
 from __future__ import annotations
@@ -36,10 +37,14 @@ _POLL_SECONDS = 0.01
 
 
 class Expected(NamedTuple):
-    """What is about to be used for the first time: how many kernels, and the steps that warm them up."""
+    """What is about to be used for the first time: how many kernels, and the steps that warm them up.
+
+    `is_helped`: by a second process, whose own start takes two seconds of the processor.
+    """
 
     kernels: int
     steps: tuple[str, ...]
+    is_helped: bool = True
 
 
 class _Process:
@@ -73,8 +78,15 @@ def begin_kernel(path: Path | None) -> bool:
     now = time.monotonic()
     if not _process.began:
         _process.began, _process.ready_then = now, _process.ready
-    if path is not None and _process.helper is None and _process.expected is not None and _may_be_helped():
-        _start_helper(_process.expected.steps)
+    expected = _process.expected
+    if (
+        path is not None
+        and _process.helper is None
+        and expected is not None
+        and expected.is_helped
+        and _may_be_helped()
+    ):
+        _start_helper(expected.steps)
     _say(now)
     _end_claims()  # of one that could not be compiled
     return path is not None and _claim(path.with_suffix(".lock"))

@@ -65,7 +65,7 @@ _PUSHDOWN_STEPS = (*_REGEX_STEPS, "pushdown automata")
 #: What a first mask of a backend needs, for some kinds of constraints apart: how many kernels, about, for messages, and
 #: the steps for the process that helps, which begins with the last (`tokdfa.core.first_use`).
 FIRST_MASKS: dict[str, first_use.Expected] = {
-    "token_index": first_use.Expected(19, ("token trie and walk", "regex derivatives", "token index")),
+    "token_index": first_use.Expected(10, ("token trie and walk", "regex derivatives", "token index"), False),
     "tokens_dfa": first_use.Expected(26, (*_REGEX_STEPS, "tokens DFA")),
     "earley_trie": first_use.Expected(25, (*_REGEX_STEPS, "grammars")),
     "earley_trie json_schema": first_use.Expected(24, ("JSON numbers", *_REGEX_STEPS, "grammars")),
