@@ -4,11 +4,11 @@ Compiling takes seconds, and is done once. Who waits for it is told: the logger 
 compiling for a second, and every ten seconds from then on, which Python prints on standard error unless logging is set
 up otherwise (``logging.getLogger("tokdfa").setLevel("ERROR")`` turns it off).
 
-If there is a core to spare, and more than a few kernels to come, a second process warms up what this one will need later
-(`tokdfa.core.jit.help_warm_up`), from the end backwards. The two meet on the disk: a kernel, or its part, is claimed by
-the process that compiles it, by a lock on a file that goes with the process, and the other waits for it. They never wait
-for each other, as what is claimed while something else is being compiled is called by that, and no kernel calls itself
-by way of others.
+If there is a core to spare, and more than a few kernels to come, a second process warms up what this one will need
+later (`tokdfa.core.jit.help_warm_up`), from the end backwards. The two meet on the disk: a kernel, or its part, is
+claimed by the process that compiles it, by a lock on a file that goes with the process, and the other waits for it.
+They never wait for each other, as what is claimed while something else is being compiled is called by that, and no
+kernel calls itself by way of others.
 """
 
 from __future__ import annotations
