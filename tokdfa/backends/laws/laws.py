@@ -15,7 +15,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.laws.trial import Trial, advances
-from tokdfa.errors import LawBroken, TokdfaError
+from tokdfa.errors import LawBroken, LimitExceeded, TokdfaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,6 +76,8 @@ def _law_of_matchers(name: str, statement: str) -> Callable[[Check], Check]:
 def _compiles(trial: Trial) -> str | None:
     if trial.case.gaps:
         raise NotApplicable("a vocabulary with gaps has a law of its own")
+    if isinstance(trial.refusal, LimitExceeded) and not trial.is_small:
+        raise NotApplicable(f"refused for its size: {trial.refusal}")
     return _compare_refusal(trial)
 
 
