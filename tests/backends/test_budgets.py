@@ -26,7 +26,8 @@ def choices(count: int) -> str:
     )
 
 
-AMBIGUOUS = 'start: start start | "a" | "b"\n'
+#: Through a second rule, as a join is read as a list.
+AMBIGUOUS = 'start: pair | "a" | "b"\npair: start start\n'
 CONFLICTS = 'start: e\ne: e "+" e | e "*" e | "(" e ")" | "n"\n'
 DEEP = "start: T start~0..2 T\nT: /a+b/\n"
 LOOPS = Regex(r"(((?!\sggf)(\p{L})){2,6}){2,4}")

@@ -73,7 +73,7 @@ HOSTILE: dict[str, tuple[str, list[bytes], list[bytes]]] = {
         [b"([" * 5000 + b"])" * 4999, b"([" * 5000 + b")"],
     ),
     "sums": ('start: e\ne: e e | e "+" e | "a"\n', [b"a+aa" * 40], [b"a+aa" * 40 + b"+", b"a++"]),
-    "every tree": ('start: start start | "a" | "aa" | start start start\n', [b"a" * 150], [b""]),
+    "every tree": ('start: pair | "a" | "aa"\npair: start start | start start start\n', [b"a" * 150], [b""]),
     "palindromes": ('start: "a" start "a" | "b" start "b" | "a" | "b" |\n', *palindromes()),
     "trees of nothing": (trees_of_nothing(), [b"a" * size for size in (0, 1, 20, 40)], [b"b"]),
     "nothing often": (NOTHING_OFTEN, [b"a" * 40], [b"b"]),

@@ -289,7 +289,9 @@ def test_multiples_in_decimal_arithmetic(c: int, places: int, sample: int) -> No
 
 @pytest.mark.parametrize("divisor", [1_000_003, Decimal("1000000.7"), 2**40 + 1, 10**40 + 7])
 def test_divisors_with_too_many_remainders_are_refused(divisor: Number) -> None:
-    with pytest.raises(LimitExceeded, match=f"multipleOf {divisor} needs .* more than 100000 states") as raised:
+    with pytest.raises(
+        LimitExceeded, match=f"multipleOf {str(divisor)[:40]}.* needs .* more than 100000 states"
+    ) as raised:
         number_dfa(NumberSet(multiples=(divisor,)))
     assert raised.value.limit == "states"
 

@@ -202,7 +202,12 @@ ERRORS = [
         "constraints[0].n[0]",
         "2 to 64 terminals",
     ),
-    ("{label: ab, regex: 'a|b'}", "{choice: [a], n: [2]}", "constraints[0].n", "n is for a regex or a grammar"),
+    (
+        "{label: ab, regex: 'a|b'}",
+        "{choice: [a], n: [2]}",
+        "constraints[0].n",
+        "n is for a regex, a grammar or a JSON schema",
+    ),
     (
         *("{label: ab, regex: 'a|b'}", "{regex: a, tokenizers: [bytes, 'byte?first=300']}"),
         *("constraints[0].tokenizers[1]", "did you mean 'bytes'"),

@@ -89,7 +89,7 @@ def _with_texts(texts: YamlSource, entry: ConstraintEntry, of_label: dict[str, A
 
 def _family(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) -> list[ConstraintEntry]:
     """A constraint for each size ``n`` of a template (`tokdfa.lab.measure.growing`), called ``LABEL, n=SIZE``."""
-    if not isinstance(entry.get("regex", entry.get("grammar", str(entry.get("json_schema", 0)))), str):
+    if not isinstance(entry.get("regex", entry.get("grammar")), str) and "json_schema" not in entry:
         raise source.error("n is for a regex, a grammar or a JSON schema that is a template", (*where, "n"))
     found = []
     for place, n in enumerate(checks.as_list(source, entry["n"], (*where, "n"))):
