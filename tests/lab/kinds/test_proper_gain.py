@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import tokdfa
 from tests.lab.kinds.telling import Told, check_lost
 from tests.proper.small_tokenizers import trained_byte_level
-from tokdfa.lab.kinds.proper_gain import KIND, LARGE
+from tokdfa.errors import TokenRefused
+from tokdfa.lab.kinds.proper_gain import KIND, LARGE, _masks
 from tokdfa.models.registry import load_model
 from tokdfa.tasks.registry import load_task
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -81,3 +83,12 @@ def test_nothing_is_taken_and_every_constraint_is_told(rows: list[dict[str, Any]
     ]
     assert len(told.sentences) == 4
     check_lost(KIND)
+
+
+def test_a_reference_that_is_no_answer_is_a_failure() -> None:
+    """Up to its last token it is: only the end is refused."""
+    tokenizer = load_tokenizer("bytes")
+    compiled = tokdfa.compile(tokdfa.Regex("[0-9]{3}"), tokenizer.vocabulary)
+    with pytest.raises(TokenRefused):
+        list(_masks(compiled, (), (*b"12", tokenizer.vocabulary.end_tokens[0])))
+    assert len(list(_masks(compiled, (), (*b"123", tokenizer.vocabulary.end_tokens[0])))) == 4

@@ -96,8 +96,8 @@ def _masks(compiled: CompiledConstraint, context: tuple[int, ...], tokens: tuple
     matcher, mask = compiled.start(context), allocate_mask(compiled.vocab.size)
     for token in tokens:
         matcher.fill_mask(mask)
+        matcher.advance(token)  # first, so that the end token is asked about, too
         yield mask_to_bool(mask, compiled.vocab.size)
-        matcher.advance(token)
 
 
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

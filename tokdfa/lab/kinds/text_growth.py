@@ -89,12 +89,10 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
 
 def _tokens(tokenizer: Tokenizer, begin: str, repeated: str, count: int) -> list[int]:
     """The first `count` tokens of the text."""
-    times = 1 + count // max(1, len(tokenizer.encode(repeated * 64)) // 64)
-    tokens = list(tokenizer.encode(begin + repeated * times))
-    while len(tokens) < count:
+    times = count
+    while len(tokens := tokenizer.encode(begin + repeated * times)) < count:
         times *= 2
-        tokens = list(tokenizer.encode(begin + repeated * times))
-    return tokens[:count]
+    return list(tokens[:count])
 
 
 def _along(
