@@ -385,6 +385,20 @@ def test_a_tokenizer_stands_for_its_vocabulary(peer: str) -> None:
     assert matcher.allows(ord("a"))
 
 
+@pytest.mark.parametrize("size", [95, 96, 97, 128])
+def test_outlines_core_has_masks_of_vocabularies_that_fill_their_words(size: int) -> None:
+    """Its primer is a token more, which may need a word more."""
+    vocab = Vocabulary([*(bytes([33 + place]) for place in range(size - 1)), b""], [size - 1])
+    matcher, plain = (
+        create_backend(name, vocab).compile(Regex("[a-z]{2}")).start() for name in ("outlines_core", "token_index")
+    )
+    for token in (ord("a") - 33, ord("b") - 33):
+        assert np.array_equal(allowed(matcher), allowed(plain))
+        matcher.advance(token)
+        plain.advance(token)
+    assert np.array_equal(allowed(matcher), allowed(plain))
+
+
 def test_outlines_core_lists_the_tokens_of_its_masks() -> None:
     vocab = Vocabulary([*(bytes([byte]) for byte in range(90)), b""], [90])
     for pattern in ("(0|1)*", "[0-9]{2}(:[0-9]{2})?"):

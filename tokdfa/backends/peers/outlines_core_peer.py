@@ -195,10 +195,16 @@ class _OutlinesCoreMatcher(PeerMatcher):
         self._guide = compiled.start_guide()
         self._words = (self.vocab.size + 31) // 32
         self._other_ends = len(self.vocab.end_tokens) > 1
+        # with the primer, its tokens may need a word more than the mask has
+        known = int(np.count_nonzero(self.vocab.lengths)) + 2
+        self._wider = np.zeros(self._words + 1, dtype=np.int32) if known > 32 * self._words else None
 
     def _fill(self, out: Mask) -> None:
         if self._compiled.lists_tokens:
             out[:] = pack_tokens(self._guide.get_tokens(), self.vocab.size + 1)[: self._words]
+        elif self._wider is not None:
+            self._guide.write_mask_into(self._wider.ctypes.data, len(self._wider), _WORD_BYTES)
+            out[:] = self._wider[:-1]
         else:
             self._guide.write_mask_into(self.address(out), self._words, _WORD_BYTES)
         self.clear_padding(out)  # there is the primer
