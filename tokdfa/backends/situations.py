@@ -133,9 +133,11 @@ class SituationMatcher(StateMatcher[int]):
         return self._compiled.can_end(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        before = self._compiled.work()
+        before, counters = self._compiled.work(), self.counters
         self._compiled.fill(state, out)
-        self._count(masks_made=1, **{name: total - before[name] for name, total in self._compiled.work().items()})
+        counters["masks_made"] = counters.get("masks_made", 0) + 1
+        for name, total in self._compiled.work().items():
+            counters[name] = counters.get(name, 0) + total - before[name]
 
     def _fork_empty(self) -> SituationMatcher:
         return type(self)(self._compiled)

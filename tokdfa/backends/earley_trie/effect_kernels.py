@@ -284,15 +284,19 @@ def _clear_rest(rest, out, stack):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_kernel(  # type: ignore[no-untyped-def]
-    clears, out_address, walk_address, lexer_address, rows_address, machine_address
+    first_row, first_state, clears, out_address, walk_address, lexer_address, rows_address, machine_address
 ):
-    """A status: OR the tokens that are allowed in the situations on the stack into the walker's words.
+    """A status: OR the tokens that are allowed after a row, in a lexer state, into the walker's words.
 
-    `clears`: before that, clear the tokens behind the ends of the first one. The addresses are those of the structs.
+    `first_row`: -1 to go on where it stopped. `clears`: before that, clear the tokens behind the ends of the first
+    effect. The addresses are those of the structs.
     """
     out, stack = effects_at(out_address), walk_at(walk_address)
     lexer, rows, machine = lexer_at(lexer_address), rows_at(rows_address), machine_at(machine_address)
     meta, situations, progress = out.meta, out.situations, out.progress
+    if first_row >= 0:
+        situations[0, 0], situations[0, 1], situations[0, 2] = first_row, WHOLE, first_state
+        meta[TOP], progress[RANGE], progress[POSITION] = 1, 0, -1
     while meta[TOP] > 0:
         top = meta[TOP] - 1
         row, rest, state = situations[top, 0], situations[top, 1], situations[top, 2]

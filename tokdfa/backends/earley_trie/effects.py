@@ -57,7 +57,6 @@ from tokdfa.backends.earley_trie.effect_kernels import (
     RANGES,
     SPARE,
     TOKENS,
-    TOP,
     USED_ENDS,
     USED_TOKENS,
     USED_WIDE,
@@ -182,14 +181,14 @@ class Effects:
         return [(word >> FIRST_SHIFT, word >> PAST_SHIFT & nodes, word & depths) for word in words]
 
     def _run(self, row: int, state: int, clears: bool) -> None:
-        machine, meta = self.machine, self._meta
-        self._situations[0], meta[TOP], self._progress[:] = (row, WHOLE, state), 1, (0, -1)
+        machine = self.machine
         try:
             while True:
                 owners = self._arrays, self.walker.arrays, machine.lexer.arrays, machine.rows.arrays, machine.arrays
-                status = fill_kernel(clears, *(owner.address for owner in owners))
+                status = fill_kernel(row, state, clears, *[owner.address for owner in owners])
                 if status == OK:
                     return
+                row = -1  # it goes on where it stopped
                 if status == NEEDS_POOLS:
                     self._grow()
                 else:

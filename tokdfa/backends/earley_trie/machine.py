@@ -138,7 +138,7 @@ class Machine:
 
     def view(self, situation: int) -> tuple[int, int, int]:
         """(row, lexer state, fallback) of a situation."""
-        row, state, fallback = self.situations.content(situation).tolist()
+        row, state, fallback = self.situations.words[3 * situation : 3 * situation + 3].tolist()
         return row, state, fallback
 
     def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
@@ -158,16 +158,11 @@ class Machine:
 
     def row_at_border(self, situation: int) -> int:
         """The row after the lexeme being read, if it may end here; the row itself if none was begun; else -1."""
-        while True:
-            row, state, fallback = self.view(situation)
-            lexer = self.lexer
-            if lexer.is_start(state):
-                return row
-            if lexer.accepting[state] >= 0:
-                return self.next_row(row, int(lexer.accepting[state]))
-            if fallback < 0:
-                return -1
-            situation = fallback
+        return self.supplied(
+            lambda: _find_border_kernel(
+                situation, self.lexer.arrays.address, self.rows.arrays.address, self.arrays.address
+            )
+        )
 
     def supplied(self, call: Callable[[], int]) -> int:
         """What a kernel returns, a number or -1, called again and again until it has what it needs."""
@@ -222,6 +217,21 @@ def _find_next(row, accepting_set, lexer, rows, meta):  # type: ignore[no-untype
         meta[S_SCANS] += 1
         following = scan_kernel(row, accepting_set, lexer.sets, rows)
     return following
+
+
+@kernel
+def _find_border_kernel(situation, lexer_address, rows_address, machine_address):  # type: ignore[no-untyped-def]
+    """`Machine.row_at_border`, or a status that needs something, negated."""
+    lexer, rows, machine = lexer_at(lexer_address), rows_at(rows_address), machine_at(machine_address)
+    link = np.int64(situation)
+    while link >= 0:
+        row, state, link = view_situation(link, machine)
+        if lexer.accepting[state] >= 0:
+            return _find_next(row, np.int64(lexer.accepting[state]), lexer, rows, machine.meta)
+        first = lexer.states.begin[state]
+        if first < lexer.states.begin[state + 1] and lexer.states.words[first] == START_MARK:
+            return row
+    return np.int64(-1)
 
 
 @kernel

@@ -140,6 +140,7 @@ class CompiledEarley(CompiledSituations):
                 max_lexer_states=settings["max_lexer_states"],
             )
             self.walker = Walker(self.machine, vocab.trie)
+        self._made = self.walker.words[: masks.mask_words(vocab.size)].view(np.int32)
         self.slicer: Slicer | None = None
         if settings["mask"] == "slices":
             with phases.measure("slices"):
@@ -161,15 +162,14 @@ class CompiledEarley(CompiledSituations):
 
     def _fill_raw(self, situation: int, out: Mask) -> None:
         walker, machine = self.walker, self.machine
-        _, _, fallback = machine.view(situation)
         walker.words[:] = 0
         if self.effects is not None:
             self.effects.fill(situation)
-        elif self.slicer is None or fallback >= 0:
+        elif self.slicer is None or machine.view(situation)[2] >= 0:
             walker.walk_all(situation)
         else:
             self.slicer.fill(situation, walker)
-        out[:] = walker.words[: len(out)].view(np.int32)
+        out[:] = self._made
         if self.vocab.size & 31:
             out[-1] &= np.int32((1 << (self.vocab.size & 31)) - 1)  # the spare bit
         if self._specials:
@@ -206,10 +206,10 @@ class CompiledEarley(CompiledSituations):
 
     def work(self) -> dict[str, int]:
         """Totals of the work done on masks, by name."""
-        counts = {"nodes_visited": S_NODES, "lexeme_ends": S_ENDS, "rows_scanned": S_SCANS}
+        meta = self.machine.meta.tolist()
+        walked = {"nodes_visited": meta[S_NODES], "lexeme_ends": meta[S_ENDS], "rows_scanned": meta[S_SCANS]}
         if self.settings["row_stack"]:
-            counts["rows_reused"] = S_REUSED
-        walked = {name: self.machine.counter(which) for name, which in counts.items()}
+            walked["rows_reused"] = meta[S_REUSED]
         if self.effects is not None:
             walked["effects_made"] = self.effects.made
         return walked if self.slicer is None else {**walked, **self.slicer.counters}

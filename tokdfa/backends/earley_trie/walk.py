@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.earley_trie.earley_rows import R_WORK
+from tokdfa.backends.earley_trie.earley_rows import R_WORK, rows_at
 from tokdfa.backends.earley_trie.earley_scan import NS_PER_ITEM, find_row
-from tokdfa.backends.earley_trie.lexer_states import DEAD, OK
+from tokdfa.backends.earley_trie.lexer_states import DEAD, OK, lexer_at
 from tokdfa.backends.earley_trie.machine import (
     S_ENDS,
     S_LONGEST,
@@ -33,7 +33,9 @@ from tokdfa.backends.earley_trie.machine import (
     S_REUSED,
     S_ROW_STACK,
     find_target,
+    machine_at,
     step_kernel,
+    view_situation,
 )
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
@@ -81,23 +83,24 @@ class Walker:
         self.words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
         #: What kernels take.
         self.arrays = self._gather(trie)
-        self._progress = np.zeros(PROGRESS, dtype=np.int64)
+        self._progress, self._whole = np.zeros(PROGRESS, dtype=np.int64), whole_rest(trie)
 
     def walk_all(self, situation: int, trie: TokenTrie | None = None) -> None:
         """OR the tokens allowed in `situation` into `words`, by a walk over the whole trie.
 
         `trie`: one of a part of the vocabulary (`TokenTrie.filter`) in place of the whole.
         """
-        trie = self.trie if trie is None else trie
-        arrays = self.arrays if trie is self.trie else self._gather(trie)
-        machine, begin, ranges = self.machine, self.machine.view(situation), whole_rest(trie)
-        self._progress[:] = 0, -1
-
-        def walk() -> int:
-            tables = machine.lexer.arrays, machine.rows.arrays, machine.arrays
-            return -walk_rest(*begin, ranges, len(ranges), trie.size, arrays, self._progress, *tables)
-
-        machine.supplied(walk)
+        stack, ranges = self.arrays, self._whole
+        if trie is not None and trie is not self.trie:
+            stack, ranges = self._gather(trie), whole_rest(trie)
+        machine, progress = self.machine, self._progress
+        progress[RANGE], progress[POSITION] = 0, -1
+        while True:
+            owners = stack, machine.lexer.arrays, machine.rows.arrays, machine.arrays
+            status = _walk_kernel(situation, ranges, self.trie.size, progress, *[owner.address for owner in owners])
+            if status == OK:
+                return
+            machine.supply(int(status))
 
     def _gather(self, trie: TokenTrie) -> WalkArrays:
         """What a walk over a trie works on. 3 us."""
@@ -303,3 +306,18 @@ def walk_rest(  # type: ignore[no-untyped-def]
         progress[RANGE], progress[POSITION] = progress[RANGE] + 1, -1
     machine.meta[S_NODES] += visited
     return status
+
+
+@kernel
+def _walk_kernel(  # type: ignore[no-untyped-def]
+    situation, ranges, spare, progress, walk_address, lexer_address, rows_address, machine_address
+):
+    """`walk_rest` of all ranges from a situation, with the addresses of the structs."""
+    stack, lexer, rows, machine = (
+        walk_at(walk_address),
+        lexer_at(lexer_address),
+        rows_at(rows_address),
+        machine_at(machine_address),
+    )
+    row, state, fallback = view_situation(np.int64(situation), machine)
+    return walk_rest(row, state, fallback, ranges, len(ranges), spare, stack, progress, lexer, rows, machine)
