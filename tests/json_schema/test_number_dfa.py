@@ -22,7 +22,7 @@ from tokdfa.automata.liveness import trim_table
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.json_schema.number_dfa import BYTE_CLASS, SHIFT, everyday_pattern, number_dfa, numbers_dfa
-from tokdfa.json_schema.number_plan import EXPONENT_LIMIT, FRACTION
+from tokdfa.json_schema.number_plan import EXPONENT_LIMIT, FRACTION, MAX_LISTED, remainder_states
 from tokdfa.json_schema.number_set import Number, NumberSet
 from tokdfa.json_schema.number_states import explore_states
 from tokdfa.regex.compile import compile_dfa
@@ -274,7 +274,11 @@ def test_doubles_as_programs_write_them(bound: float, other: float) -> None:
                     assert dfa.accepts(text.encode()) == numbers.holds(number), (numbers, text)
 
 
-@given(st.integers(1, 2000), st.integers(0, 3), st.integers(0, 10**6))
+@given(
+    st.integers(1, 2000) | st.sampled_from([2**11 * 3, 5**7, 2**14, 2**9 * 10**3]),
+    st.integers(0, 3),
+    st.integers(0, 10**6),
+)
 def test_multiples_in_decimal_arithmetic(c: int, places: int, sample: int) -> None:
     """The divisor's multiples, and numbers near them, with more zeros and without."""
     divisor = Decimal(c).scaleb(-places)
@@ -287,6 +291,41 @@ def test_multiples_in_decimal_arithmetic(c: int, places: int, sample: int) -> No
             assert others.accepts(text.encode()) == (units % c != 0), text
 
 
+@pytest.mark.parametrize(("divisor", "states"), [(12, 7), (2**20, 20_290), (5**8, 88), (997, 997), (3 * 2**18, 16_194)])
+def test_remainders_that_no_later_digit_tells_apart_are_one_state(divisor: int, states: int) -> None:
+    """B. Alexeev 2004, "Minimal DFA for testing divisibility": the formula, and the minimal automaton."""
+    dfa = number_dfa(NumberSet(multiples=(divisor,), plain=True))
+    assert remainder_states(NumberSet(multiples=(divisor,))) == states
+    assert states <= dfa.state_count == minimize(dfa).state_count <= states + 3
+    for k in (1, 7, 10**9 + 7):
+        assert dfa.accepts(str(k * divisor).encode())
+        assert not dfa.accepts(str(k * divisor + 10).encode())
+
+
+@pytest.mark.parametrize("plain", [None, True, False])
+def test_few_multiples_of_a_large_divisor_are_listed(plain: bool | None) -> None:
+    large = NumberSet(low=-3_000_009, high=4_000_011, multiples=(1_000_003,), not_multiples=(2_000_006,), plain=plain)
+    singles = [NumberSet(low=k * 1_000_003, high=k * 1_000_003, plain=plain) for k in (-3, -1, 1, 3)]
+    expected = numbers_dfa(singles, -1)
+    assert distinguishing_word(number_dfa(large), expected) is None
+    other = NumberSet(low=Decimal("0.5"), high=Decimal("0.75"))
+    assert distinguishing_word(numbers_dfa([large, other]), union(expected, number_dfa(other))) is None
+
+
+def test_multiples_that_are_no_integers_are_listed_too() -> None:
+    dfa = number_dfa(NumberSet(low=-5, high=100, multiples=(Decimal("0.123456789"),)))
+    for text, is_multiple in [
+        ("0", True),
+        ("-0.0", True),
+        ("12.3456789", True),
+        ("12.34567890", True),
+        ("12.3", False),
+    ]:
+        assert dfa.accepts(text.encode()) == is_multiple
+    assert dfa.accepts(b"-4.93827156")
+    assert not dfa.accepts(b"-5.061728349")  # below -5
+
+
 @pytest.mark.parametrize("divisor", [1_000_003, Decimal("1000000.7"), 2**40 + 1, 10**40 + 7])
 def test_divisors_with_too_many_remainders_are_refused(divisor: Number) -> None:
     with pytest.raises(
@@ -294,6 +333,8 @@ def test_divisors_with_too_many_remainders_are_refused(divisor: Number) -> None:
     ) as raised:
         number_dfa(NumberSet(multiples=(divisor,)))
     assert raised.value.limit == "states"
+    with pytest.raises(LimitExceeded):
+        number_dfa(NumberSet(multiples=(divisor,), low=0, high=divisor * MAX_LISTED))
 
 
 def test_bounds_with_too_many_digits_are_refused() -> None:
@@ -322,6 +363,7 @@ def test_two_thousand_digits_are_not_too_many() -> None:
 @pytest.mark.parametrize("plain", [None, True, False])
 def test_listed_integers_are_the_union_of_one_each(plain: bool | None) -> None:
     sets = [NumberSet(low=value, high=value, plain=plain) for value in range(-200, 900, 5)]
-    sets += [NumberSet(low=Decimal("0.5"), high=Decimal("0.5")), NumberSet(low=2_000, integer=True)]
+    sets += [NumberSet(low=value, high=value) for value in (Decimal("0.5"), Decimal("0.55"), Decimal("-10.25"))]
+    sets += [NumberSet(low=2_000, integer=True)]
     together, apart = numbers_dfa(sets, -1), reduce(union, [number_dfa(numbers, -1) for numbers in sets])
     assert distinguishing_word(together, apart) is None

@@ -28,7 +28,6 @@ Without exponents: 8, 8, 17, 4 and 124.
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -37,13 +36,13 @@ import numpy as np
 from tokdfa.automata.algebra import minimize, union
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Regex
 from tokdfa.core.budget import hold, spend
 from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, InterningTable, Limit, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
-from tokdfa.json_schema.number_plan import STATE_LIMIT
-from tokdfa.json_schema.number_set import Number, NumberSet
+from tokdfa.json_schema.number_plan import MAX_LISTED, STATE_LIMIT, remainder_states
+from tokdfa.json_schema.number_set import Number, NumberSet, written_out
 from tokdfa.json_schema.number_states import COLUMNS, explore_states
 from tokdfa.regex.compile import compile_dfa
 
@@ -58,13 +57,15 @@ SHIFT = 3
 
 #: Work (`tokdfa.core.budget`) of a set of numbers, of an automaton of one, and of a state of it in a union, by class.
 NS_PER_SET, NS_PER_AUTOMATON, NS_PER_MEMBER = 30_000, 60_000, 4
-#: From more sets on whole numbers that are listed have an automaton of their own.
+#: More single numbers than this are a pattern, where they have no exponents.
 MANY = 64
 #: Members of a union that are paid for together.
 PAID_AT_ONCE = 1 << 16
 
 #: Plain texts of whole numbers from a bound on.
 _WHOLE: dict[Number | None, str] = {None: "-?(0|[1-9][0-9]*)", 0: "(-?0|[1-9][0-9]*)", 1: "[1-9][0-9]*"}
+#: A point behind a whole number, by whether its texts are plain.
+_POINT = {None: "([.]0+)?", True: "", False: "[.]0+"}
 
 #: uint8, shape (256,): the column of each byte in tables of numbers.
 BYTE_CLASS = np.zeros(256, dtype=np.uint8)
@@ -76,14 +77,16 @@ def number_dfa(numbers: NumberSet, shift: int = SHIFT) -> Dfa:
     """The texts of these numbers (see above): trim, small, the empty automaton for the empty set.
 
     `shift`: see `SHIFT`; -1 means no exponents at all, which leaves few states. O(states): about 0.1 ms for two small
-    bounds. Raises LimitExceeded if divisors need more than `STATE_LIMIT` states; c · 10^g, where 10 does not divide c,
-    needs about c + g.
+    bounds. Raises LimitExceeded if divisors need more than `STATE_LIMIT` states (`tokdfa.json_schema.number_plan`
+    says how many they need) and there are more than `MAX_LISTED` multiples, or no end to them.
     """
     normal = numbers.normal
     if normal is None:
         return Dfa.empty()
     if (pattern := everyday_pattern(normal, shift)) is not None:
         return compile_dfa(Regex(pattern))
+    if listed := _list_multiples(normal):
+        return numbers_dfa(listed, -1)
     table, accepting, is_small = explore_states(normal, shift)
     dfa = trim_table(table, BYTE_CLASS, accepting, 0)
     return dfa if is_small else minimize(dfa)
@@ -101,7 +104,7 @@ def everyday_pattern(normal: NumberSet, shift: int) -> str | None:
         return _WHOLE[None] + "(\\.[0-9]+)?" + ("([eE][+-]?[0-9]+)?" if shift >= 0 else "") if is_known else None
     if shift >= 0 and normal.plain is not True:
         return None
-    return _WHOLE[normal.low] + {None: "(\\.0+)?", True: "", False: "\\.0+"}[normal.plain]
+    return _WHOLE[normal.low] + _POINT[normal.plain]
 
 
 def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
@@ -111,19 +114,22 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
     Raises LimitExceeded as `number_dfa` does, or if the union needs more than `STATE_LIMIT` states.
     """
     spend(NS_PER_SET * len(sets))
-    distinct = {numbers.key: numbers.normal for numbers in sets}
-    joined = _join_neighbours([numbers for numbers in distinct.values() if numbers is not None])
+    distinct = [numbers.normal for numbers in {numbers.key: numbers for numbers in sets}.values()]
+    several = [numbers for numbers in distinct if numbers is not None]
+    if len(several) > 1 and (listed := [single for numbers in several for single in _list_multiples(numbers)]):
+        rest = [numbers for numbers in several if not _list_multiples(numbers)]
+        return minimize(union(numbers_dfa(listed, -1), numbers_dfa(rest, shift)))
+    joined = _join_neighbours(several)
     if len(joined) < 2:
         return number_dfa(joined[0], shift) if joined else Dfa.empty()
-    if shift < 0 and len(joined) > MANY:
-        listed = {plain: _listed_integers(joined, plain) for plain in (None, True, False)}
-        rest = [numbers for numbers in joined if not _is_listed(numbers)]
-        parts = [_listed_dfa(values, plain) for plain, values in listed.items() if values]
-        if parts:
-            return reduce(union, [*parts, numbers_dfa(rest, shift)] if rest else parts)
+    singles = [numbers for numbers in joined if numbers.is_single]
+    if shift < 0 and len(singles) > MANY:
+        rest = [numbers for numbers in joined if not numbers.is_single]
+        listed_dfa = compile_dfa(Regex(_listed_pattern(singles)))
+        return minimize(union(listed_dfa, numbers_dfa(rest, shift))) if rest else listed_dfa
     tables, acceptings, starts = [], [], [0]
-    for normal in joined:
-        table, accepting, _ = explore_states(normal, shift)
+    for numbers in joined:
+        table, accepting, _ = explore_states(numbers, shift)
         spend(NS_PER_AUTOMATON)
         tables.append(np.where(table < 0, -1, table + starts[-1]))
         acceptings.append(accepting)
@@ -132,27 +138,20 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
     return minimize(trim_table(table, BYTE_CLASS, accepting, 0))
 
 
-def _is_listed(numbers: NumberSet) -> bool:
-    return numbers.is_single and numbers.low == int(numbers.low or 0)
+def _list_multiples(normal: NumberSet) -> list[NumberSet]:
+    """The single numbers of a set in normal form, if its remainders are too many; nothing if they do, or these are."""
+    return (normal.multiples_between(MAX_LISTED) or []) if remainder_states(normal) > STATE_LIMIT else []
 
 
-def _listed_integers(sets: list[NumberSet], plain: bool | None) -> list[int]:
-    return [int(numbers.low or 0) for numbers in sets if _is_listed(numbers) and numbers.plain == plain]
-
-
-def _listed_dfa(values: list[int], plain: bool | None) -> Dfa:
-    """The texts of whole numbers without exponents: a tree of digits, and zeros behind a point unless `plain`."""
-    whole = compile_dfa(Choice([*map(str, values), *(["-0"] if 0 in values else [])]))
-    if plain:
-        return whole
-    count = whole.state_count
-    table = np.full((count + 2, COLUMNS), -1, dtype=np.int32)
-    for byte in b"-0123456789":
-        table[:count, BYTE_CLASS[byte]] = whole.transitions[:, whole.byte_class[byte]]
-    table[:count, BYTE_CLASS[ord(".")]] = np.where(whole.accepting, count, -1)
-    table[count:, BYTE_CLASS[ord("0")]] = count + 1
-    accepting = np.append(whole.accepting if plain is None else np.zeros(count, np.bool_), [False, True])
-    return minimize(trim_table(table, BYTE_CLASS, accepting, whole.start))
+def _listed_pattern(singles: list[NumberSet]) -> str:
+    """The texts of single numbers without exponents."""
+    texts: dict[str, list[str]] = {}
+    for single in singles:
+        assert single.low is not None
+        text = written_out(single.low)
+        listed = texts.setdefault("0*" if "." in text else _POINT[single.plain], [])
+        listed.append("-?0" if text == "0" else text.replace(".", "[.]"))
+    return "|".join(f"({'|'.join(listed)}){end}" for end, listed in texts.items())
 
 
 def _unite_automata(

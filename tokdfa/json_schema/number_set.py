@@ -200,12 +200,34 @@ class NumberSet:
         thinned = _unscale_all({step * unit for step in steps}, places)
         return NumberSet(low, False, high, False, None, self.plain, (_unscale(unit, places),), thinned)
 
+    def multiples_between(self, most: int) -> list[NumberSet] | None:
+        """A set for each number of a normal form with a divisor and two bounds; None if they may be over `most`."""
+        if self.low is None or self.high is None or not self.multiples:
+            return None
+        places = max(map(_places, (self.low, self.high, self.multiples[0])))
+        low, high, unit = (_scale(value, places) for value in (self.low, self.high, self.multiples[0]))
+        if (high - low) // unit >= most:
+            return None
+        spend(NS_PER_DIVISION * ((high - low) // unit + 1) * (1 + len(self.not_multiples)))
+        values = (_unscale(value, places) for value in range(low, high + 1, unit))
+        return [NumberSet(low=value, high=value, plain=self.plain) for value in values if self.holds(value)]
+
 
 def split_number(value: Number) -> tuple[int, int]:
     """(c, e) such that the magnitude of `value` is c · 10^e, and 10 does not divide c; (0, 0) for zero."""
     _, digits, exponent = Decimal(value).as_tuple()
     text = "".join(map(str, digits)).rstrip("0")
     return (int(text), int(exponent) + len(digits) - len(text)) if text else (0, 0)
+
+
+def written_out(value: Number) -> str:
+    """A number without an exponent, as short as can be."""
+    c, e = split_number(value)
+    sign, shown = "-" if value < 0 else "", str(c)
+    if e >= 0:
+        return sign + shown + "0" * e
+    shown = shown.rjust(1 - e, "0")
+    return f"{sign}{shown[:e]}.{shown[e:]}"
 
 
 def _check(value: Number) -> None:

@@ -28,7 +28,7 @@ from tokdfa.automata.algebra import difference, intersection, minimize, shortest
 from tokdfa.constraint import Choice, Regex
 from tokdfa.core.budget import spend
 from tokdfa.json_schema.number_dfa import NS_PER_AUTOMATON, SHIFT, number_dfa, numbers_dfa
-from tokdfa.json_schema.number_set import Number, NumberSet, split_number
+from tokdfa.json_schema.number_set import Number, NumberSet, split_number, written_out
 from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ def number_texts(sets: Sequence[NumberSet], natural: bool, digits: int, shift: i
 def natural_text(single: NumberSet, shift: int = SHIFT) -> str:
     """The natural text of a set of one number, in normal form."""
     assert single.low is not None
-    scientific, written_out = _ecmascript_text(single.low), _written_out(single.low)
-    texts = [scientific, written_out, written_out + ".0"]
-    if scientific == written_out and single.plain is not False:
-        return written_out
+    scientific, plain = _ecmascript_text(single.low), written_out(single.low)
+    texts = [scientific, plain, plain + ".0"]
+    if scientific == plain and single.plain is not False:
+        return plain
     taken = number_dfa(single, shift)
     return next(text for text in texts if taken.accepts(text.encode()))
 
@@ -101,19 +101,9 @@ def _ecmascript_text(value: Number) -> str:
     shown, sign = str(c), "-" if value < 0 else ""
     point = len(shown) + e  # where it is, from the first digit on
     if -_MOST_ZEROS < point <= _MOST_WHOLE:
-        return _written_out(value)
+        return written_out(value)
     fraction = f".{shown[1:]}" if len(shown) > 1 else ""
     return f"{sign}{shown[0]}{fraction}e{point - 1:+d}"
-
-
-def _written_out(value: Number) -> str:
-    """A number without an exponent, as short as can be."""
-    c, e = split_number(value)
-    sign, shown = "-" if value < 0 else "", str(c)
-    if e >= 0:
-        return sign + shown + "0" * e
-    shown = shown.rjust(1 - e, "0")
-    return f"{sign}{shown[:e]}.{shown[e:]}"
 
 
 @lru_cache(64)
