@@ -1,6 +1,6 @@
 """Verdicts of the interval algorithm against the reference libraries, in the small numbers that tests can afford.
 
-`tokdfa.lab.measure.judge_draws` draws the sequences, and judges millions of them in benchmarks.
+`tokdfa.lab.measure.judge` draws the sequences, and judges millions of them in benchmarks.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.lab.measure.canonicity_replay import compare_with_replay
-from tokdfa.lab.measure.judge import DISPUTED, Judge, TokenSequences, reference_on_pieces
-from tokdfa.lab.measure.judge_draws import draw_pieces
+from tokdfa.lab.measure.judge import draw_pieces, judge_piece, reproduces
 from tokdfa.proper.explain import explain
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 def reference_says(canonicity: Canonicity, tokens: list[int]) -> bool:
     """Whether the reference library encodes the text of `tokens` (one piece) as `tokens`."""
-    return bool(reference_on_pieces(canonicity, TokenSequences.of([tokens]))[0])
+    return reproduces(canonicity.source.encode_piece, tokens, canonicity.vocabulary)
 
 
 def is_proper_piece(canonicity: Canonicity, tokens: list[int]) -> bool:
@@ -31,16 +30,14 @@ def is_proper_piece(canonicity: Canonicity, tokens: list[int]) -> bool:
 def judge(canonicity: Canonicity, count: int, seed: int = 0) -> tuple[int, int]:
     """(proper, improper) among `count` sequences, all of which the reference judges alike; AssertionError if not.
 
-    Asked are `is_proper_piece`, `Canonicity.pair_is_canonical` where it applies, and the compiled judge.
+    Asked are `tokdfa.lab.measure.judge.judge_piece`, and `Canonicity.pair_is_canonical` where it applies.
     """
-    sequences = draw_pieces(canonicity, count, np.random.default_rng(seed))
-    expected = reference_on_pieces(canonicity, sequences).tolist()
-    compiled = Judge(canonicity).verdicts(sequences).tolist()
-    assert DISPUTED not in compiled
-    for tokens, theirs, quick in zip(sequences.lists(), expected, compiled, strict=True):
-        ours = is_proper_piece(canonicity, tokens)
+    drawn = [list(tokens) for tokens in draw_pieces(canonicity, count, np.random.default_rng(seed))]
+    expected = [reference_says(canonicity, tokens) for tokens in drawn]
+    for tokens, theirs in zip(drawn, expected, strict=True):
+        ours = judge_piece(canonicity, tokens)
         spelled = [canonicity.vocabulary.token_bytes(token) for token in tokens]
-        assert ours == quick == theirs, f"{tokens} {spelled}: {ours}, {quick}, but the reference says {theirs}"
+        assert ours is theirs, f"{tokens} {spelled}: {ours}, but the reference says {theirs}"
         if len(tokens) == 2 and tuple(tokens) not in canonicity.whole_piece_of and _is_text(canonicity, tokens):
             assert canonicity.pair_is_canonical(*tokens) == theirs, (tokens, spelled)
     return sum(expected), count - sum(expected)

@@ -53,7 +53,6 @@ WARMUP_STEPS: dict[str, str] = {
     "LALR grammars": "tokdfa.backends.cfg_fsm.strategy:_warm_up",
     "proper grammars": "tokdfa.backends.proper:_warm_up",
     "kept masks": "tokdfa.vocabulary.mask_store:_warm_up",
-    "judging of sequences": "tokdfa.lab.measure.judge:_warm_up",
     "cycles": "tokdfa.vocabulary.cycle_clock:_warm_up",
 }
 

@@ -7,20 +7,16 @@ count), the number of ``samples`` a median is of, a ``note``; a part that could 
 - ``build``: the parts of `tokdfa.proper.rules_cache.build_canonicity` one by one, and its whole (``total``); medians;
 - ``disk``: writing the file, and reading it with all checks and the comparison with the reference (``load``), of which
   that comparison alone is ``verify``; the size of the ``file``;
-- ``new process``: the same as a program meets it, with an empty folder (``... from scratch``) and then with a full one
-  (``... from the disk``): loading the tokenizer, the canonicity, and the marked language of the pre-tokenizer. Kernels
-  are compiled already, but loaded by that process; its start is not counted;
-- ``count``, ``memory``: of `tokdfa.proper.statistics`; ``peak`` is how far the process's memory rises while building;
+- ``count``, ``memory``: of `tokdfa.proper.statistics`;
 - ``forbidden``: the ``quantile`` ``at`` 0, 0.01, .. 1 of how many tokens a token forbids next, over all proper tokens;
 - ``mask``: forbidden masks of narrow and wide lists (`tokdfa.proper.canonical.NARROW`), the ``first`` of a state and
-  later ones (``again``; wide ones are kept); the test of one ``pair`` from Python, and a sequence of two tokens in the
-  compiled judge (``pair judged``), which does it in two ways and reads the bytes as well;
-- ``pieces``, ``texts``: sequences judged by us and by the reference library (`tokdfa.lab.measure.judge_draws`), with
-  the number of ``mismatches``, and the first of them as rows ``example``;
+  later ones (``again``; wide ones are kept); the test of one ``pair`` from Python;
+- ``pieces``, ``texts``: sequences judged by us and by the reference library (`tokdfa.lab.measure.judge`), with the
+  number of ``mismatches``, and the first of them as rows ``example``;
 - ``replay``: the published way (`tokdfa.lab.measure.canonicity_replay`), for the tokenizers that the settings name.
 
 Two tokenizers trained on the spot are measured likewise, as rows of their own, in the item of the tokenizer that the
-setting ``trained`` names.
+setting ``trained`` names. What a new process waits for is asked by ``kind: cold_start``, with ``proper: true``.
 """
 
 from __future__ import annotations
@@ -53,15 +49,14 @@ class Settings(Strict):
     """The settings of the experiment.
 
     `judge`: sequences judged, as pieces and again as texts, each within `seconds`. `repeats`: of what is built, read
-    and written; `processes`: new ones, from scratch and from the disk each. `masks`: of how many narrow and how many
-    wide lists masks are made, once a repeat. `replay`: the tokenizers that the published way is run on. `trained`: the
-    tokenizer in whose item two tokenizers of `trained_size` tokens are trained and measured; none if it is empty.
+    and written. `masks`: of how many narrow and how many wide lists masks are made, once a repeat. `replay`: the
+    tokenizers that the published way is run on. `trained`: the tokenizer in whose item two tokenizers of `trained_size`
+    tokens are trained and measured; none if it is empty.
     """
 
     judge: Annotated[int, Field(ge=0, le=100_000_000)] = 1_000_000
     seconds: Annotated[float, Field(gt=0)] = 180.0
     repeats: Annotated[int, Field(ge=1, le=100)] = 5
-    processes: Annotated[int, Field(ge=0, le=100)] = 3
     masks: Annotated[int, Field(ge=1, le=100_000)] = 200
     replay: list[str] = Field(default_factory=list)
     trained: str = ""
@@ -86,7 +81,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise OptionError("canonicity takes tokenizers, and no constraints")
     typed = typed_settings(Settings, {key: value for key, value in settings.items() if key != "tokenizer"})
     name = settings["tokenizer"]
-    options = typed.model_dump(include={"judge", "seconds", "repeats", "processes", "masks"}) | {"seed": seed}
+    options = typed.model_dump(include={"judge", "seconds", "repeats", "masks"}) | {"seed": seed}
     rows = measure_tokenizer(load_tokenizer(name), name, replay=name in typed.replay, **options)
     if typed.trained == name:
         for number, kind in enumerate(TRAINED):
@@ -143,17 +138,15 @@ KIND = Kind(
             "What it takes",
             "Medians. Build: part by part, in a process where everything has run before, without the tokenizer's own "
             "file and the disk. Load: reading with all checks, and the comparison with the reference library on a "
-            "fixed sample, which alone is verify. New process: what a program waits for that has just been started; "
-            "kernels are compiled, but loaded; from scratch, tables are built, verified and written. Mask: of the "
-            "tokens that may not follow a token, called from Python; lists that forbid up to 512 tokens are narrow, "
-            "masks of wide ones are kept after the first; pair: whether one token may follow another.",
+            "fixed sample, which alone is verify. Mask: of the tokens that may not follow a token, called from Python; "
+            "lists that forbid up to 512 tokens are narrow, masks of wide ones are kept after the first; pair: whether "
+            "one token may follow another.",
             "value_s",
         ),
         _table(
             "canonicity_memory",
             "What it occupies",
-            "Canonicity and marked language: bytes of their arrays. Peak: growth of the process while building. Table: "
-            "that of the replay.",
+            "Canonicity and marked language: bytes of their arrays. Table: that of the replay.",
             "value_bytes",
         ),
         _table(
@@ -161,10 +154,10 @@ KIND = Kind(
             "Counts, and verdicts against the reference libraries",
             "Mean list: intervals after a token. Most forbidden: the most tokens that one token forbids. Pieces: "
             "sequences whose text is taken as one piece, so merging alone decides. Texts: sequences that spell whole "
-            "texts, pre-tokenizer included. Proper and improper: what the reference library says. Disputed: our two "
-            "ways of testing a pair differ. Replay: the published algorithm (every rule once, on the automaton of all "
-            "strings), on the rules without equal ranks, for which it is exact; its table of all pairs of tokens is "
-            "compared with the interval lists row by row.",
+            "texts, pre-tokenizer included. Proper and improper: what the reference library says. Disputed: the "
+            "interval lists and the test of a pair differ. Replay: the published algorithm (every rule once, on the "
+            "automaton of all strings), on the rules without equal ranks, for which it is exact; its table of all "
+            "pairs of tokens is compared with the interval lists row by row.",
             "value",
         ),
         Listing("canonicity_mismatches", "Mismatches", shown=("tokenizer", "group", "note"), frame="examples"),

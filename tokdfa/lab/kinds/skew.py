@@ -192,7 +192,7 @@ KIND = model_kind(
     turns,
     "engine",
     complete=complete,
-    kernels=("merge rules", "proper tokens", "judging of sequences"),
+    kernels=("merge rules", "proper tokens"),
     columns=(
         *(text(name) for name in ("engine", "prompt", "choice", "group", "verdict", "against", "event", "published")),
         *(text("method", "distances"), text("language", "spellings"), text("pattern", "as a regex")),

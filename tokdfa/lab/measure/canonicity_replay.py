@@ -9,8 +9,7 @@ compared with the table row by row, all tokens x all tokens.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-@dataclass(frozen=True)
-class ReplayResult:
+class ReplayResult(NamedTuple):
     """`seconds`: of the replay alone; `rules`: how many it has replayed; `table_bytes`: of its table; `rows`: how many
     tokens were compared, with all others each; `differing`: in how many of these rows the table and the lists differ.
     """
