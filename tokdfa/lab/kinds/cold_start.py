@@ -13,8 +13,8 @@ the processor's, of all threads, so that what else the machine does counts littl
   once for a vocabulary;
 - ``again``: the same constraint compiled anew, and a first mask: what is left when all that is done.
 
-A *start* is an engine. Its processes have a cache folder of the item's own, so that none finds what others left.
-Starts take turns, A B C, B C A, ... Rows: one for each start, medians of its samples in nanoseconds.
+The processes of an item have a cache folder of their own, so that the first finds nothing that others left. Engines
+take turns, A B C, B C A, ... Rows: one for each engine, medians of its samples in nanoseconds.
 """
 
 from __future__ import annotations
@@ -24,25 +24,24 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field
 
 from tokdfa.core.kernel_store import kernel_folder
-from tokdfa.errors import UnknownNameError
 from tokdfa.lab.declare import Against, Bars, Kind, Listing, Say, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.cold_start_process import PHASES, Order
+from tokdfa.lab.measure.cold_start_process import PHASES
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
+from tokdfa.lab.measure.engines import Engines  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.measure import rotated
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from tokdfa.constraint import Constraint
 
 #: Seconds that a process may take.
 PROCESS_SECONDS = 120.0
@@ -50,71 +49,45 @@ PROCESS_SECONDS = 120.0
 LAST_WORDS = 300
 
 
-class Start(NamedTuple):
-    """A backend, and the options by which it begins."""
+class Settings(Strict):
+    """`processes`: for each engine."""
 
-    backend: str
-    options: dict[str, Any] = {}  # noqa: RUF012 (nobody writes to it)
-
-
-#: Starts by label.
-STARTS: dict[str, Start] = {
-    "pushdown_trie": Start("pushdown_trie"),
-    "earley_trie": Start("earley_trie"),
-    "llguidance": Start("llguidance"),
-    "glrmask": Start("glrmask"),
-}
-
-
-class Settings(BaseModel):
-    """`starts`: labels of `STARTS`, all of them by default; `processes` for each start."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    starts: Annotated[list[str], Field(min_length=1)] = list(STARTS)
+    engines: Engines
     processes: Annotated[int, Field(ge=1)] = 5
-
-    @field_validator("starts")
-    @classmethod
-    def _are_known(cls, starts: list[str]) -> list[str]:
-        for start in starts:
-            if start not in STARTS:
-                raise UnknownNameError("entry of settings.starts", start, STARTS)
-        return starts
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure one tokenizer and one constraint; a row for each start. Nothing is random.
+    """Measure one tokenizer and one constraint; a row for each engine, without times if it has failed once.
 
-    `settings`: tokenizer (name), a constraint as experiments spell it, and those of `Settings`.
+    `settings`: tokenizer (name), a constraint as experiments spell it, and those of `Settings`. Nothing is random.
     """
-    wanted = item_settings(Settings, settings)
+    typed, name = item_settings(Settings, settings), settings["tokenizer"]
     constraint = item_constraint(settings).build()
-    samples: dict[str, list[dict[str, int]]] = {label: [] for label in wanted.starts}
+    samples: dict[str, list[list[int]]] = {engine.name: [] for engine in typed.engines}
     failures: dict[str, Failure] = {}
-
     with tempfile.TemporaryDirectory() as folder:
-        for turn in range(wanted.processes):
-            for label in rotated(wanted.starts, turn):
-                if label not in failures:
-                    found = _sample(STARTS[label], settings["tokenizer"], constraint, folder)
+        for turn in range(typed.processes):
+            for engine in rotated(typed.engines, turn):
+                if engine.name not in failures:
+                    found = _sample((name, constraint, engine.backend, engine.options), folder)
                     if isinstance(found, Failure):
-                        failures[label] = found
+                        failures[engine.name] = found
                     else:
-                        samples[label].append(found)
-    place = {
-        "tokenizer": settings["tokenizer"],
-        "vocab_size": load_tokenizer(settings["tokenizer"]).vocabulary.size,
-        "constraint": settings.get("label") or constraint.name,
-    }
-    return [{**place, **_row(label, samples[label], failures.get(label))} for label in wanted.starts]
+                        samples[engine.name].append([*found, sum(found[:-1])])
+    place = {"tokenizer": name, "vocab_size": load_tokenizer(name).vocabulary.size, "constraint": constraint.name}
+    columns = [*(f"ns_{phase}" for phase in PHASES), "ns_until_first"]
+    rows = []
+    for label, taken in samples.items():
+        row = {**place, "engine": label, "status": OK, "message": "", "processes": len(taken)}
+        medians = dict(zip(columns, np.median(taken, axis=0).tolist() if taken else (), strict=False))
+        rows.append(row | (failures[label].columns if label in failures else medians))
+    return rows
 
 
-def _sample(start: Start, tokenizer: str, constraint: Constraint, folder: str) -> dict[str, int] | Failure:
-    """Phase -> nanoseconds of one process."""
+def _sample(order: tuple[Any, ...], folder: str) -> list[int] | Failure:
+    """The nanoseconds of each phase of one process."""
     # kernels stay where they are; everything else that is kept between processes is the item's own
     caches = {"NUMBA_CACHE_DIR": str(kernel_folder()), "XDG_CACHE_HOME": folder}
-    order = Order(tokenizer, constraint, start.backend, start.options)
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tokdfa.lab.measure.cold_start_process"],
@@ -129,22 +102,8 @@ def _sample(start: Start, tokenizer: str, constraint: Constraint, folder: str) -
     if done.returncode:
         words = " ".join(done.stderr.decode(errors="replace").split())
         return Failure("error", words[-LAST_WORDS:] or f"a process ended with {done.returncode}")
-    answer: dict[str, int] | Failure = pickle.loads(done.stdout)
+    answer: list[int] | Failure = pickle.loads(done.stdout)
     return answer
-
-
-def _row(label: str, samples: list[dict[str, int]], failure: Failure | None) -> dict[str, Any]:
-    """Medians; none of a start that has failed once."""
-    taken = [] if failure else [[*sample.values(), sum(sample[name] for name in PHASES[:-1])] for sample in samples]
-    medians = np.median(taken, axis=0).tolist() if taken else [None] * (len(PHASES) + 1)
-    return {
-        "start": label,
-        "backend": STARTS[label].backend,
-        "status": failure.kind if failure else OK,
-        "message": failure.message if failure else "",
-        "processes": len(taken),
-        **dict(zip([*(f"ns_{name}" for name in PHASES), "ns_until_first"], medians, strict=True)),
-    }
 
 
 _BEFORE = tuple(
@@ -164,7 +123,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The rows, and those that succeeded with a row for each phase."""
     done = rows[rows["status"] == OK].assign(case=lambda known: known["tokenizer"] + ", " + known["constraint"])
     heads = {column.name: column.head for column in _BEFORE}
-    phases = done.melt(["case", "start"], list(heads), "phase", "ns")
+    phases = done.melt(["case", "engine"], list(heads), "phase", "ns")
     return {"": rows, "phases": phases.assign(phase=phases["phase"].map(heads))}
 
 
@@ -174,7 +133,7 @@ KIND = Kind(
     columns=(
         text("tokenizer"),
         text("constraint"),
-        text("start"),
+        text("engine"),
         text("status"),
         text("message", "reason"),
         *_BEFORE,
@@ -182,7 +141,6 @@ KIND = Kind(
         seconds("ns_again", "the same constraint again", "compiled anew, and a first mask"),
         seconds("ns", "time of the phase"),
     ),
-    engine="start",
     reference="llguidance",
     case=("tokenizer", "constraint"),
     frames=frames,
@@ -191,15 +149,15 @@ KIND = Kind(
             "cold_start",
             "From nothing to the first mask",
             "Processor time of all threads, medians over processes of their own, the least bold. Kernels are kept.",
-            by=("tokenizer", "constraint", "start"),
+            by=("tokenizer", "constraint", "engine"),
             values=_SHOWN,
             where="status == 'ok'",
-            brief=("tokenizer", "constraint", "start", _BEFORE[3].head, _BEFORE[4].head, "all until the first mask"),
+            brief=("tokenizer", "constraint", "engine", _BEFORE[3].head, _BEFORE[4].head, "all until the first mask"),
         ),
         Listing(
             "broken",
             "Failed starts",
-            shown=("tokenizer", "constraint", "start", "status", "message"),
+            shown=("tokenizer", "constraint", "engine", "status", "message"),
             where="status != 'ok'",
         ),
     ),
@@ -209,7 +167,7 @@ KIND = Kind(
             "Phases before the first mask",
             "Processor time, medians over processes of their own; the phases come one after another.",
             x="ns",
-            rows="start",
+            rows="engine",
             by="phase",
             panels="case",
             frame="phases",
@@ -217,8 +175,8 @@ KIND = Kind(
     ),
     sentences=(
         Say(
-            "{start} {whole}",
-            per=("start",),
+            "{engine} {whole}",
+            per=("engine",),
             blanks={"whole": "ns_until_first", "low": "ns_until_first:min", "high": "ns_until_first:max"},
             where="status == 'ok'",
             lead="A new process has its first mask after {low} to {high} of the processor, in the median of the cases:",
