@@ -136,24 +136,6 @@ def test_compiled_constraints_and_matchers(backend: str, constraint: Constraint,
     same(walk(again.start(), 3), walk(compiled.start(), 3))
 
 
-def test_options_survive() -> None:
-    compiled = tokdfa.compile(GRAMMAR, OWN, "pushdown_trie", lexer="any", mask_mb=3)
-    loaded = pickle.loads(pickle.dumps(compiled))
-    assert loaded.settings == compiled.settings  # type: ignore[attr-defined]
-    closed = {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False}
-    lenient = JsonSchema({"type": "array", "items": closed, "uniqueItems": True}, lenient=True)
-    compiled = tokdfa.compile(lenient, OWN, "pushdown_trie")
-    assert compiled.dropped  # type: ignore[attr-defined]
-    assert pickle.loads(pickle.dumps(compiled)).dropped == compiled.dropped  # type: ignore[attr-defined]
-
-
-def test_tables_are_not_built_again() -> None:
-    for backend, constraint in (("tokens_dfa", Regex("[a-f]{2,9}x?")), ("pushdown_trie", GRAMMAR)):
-        compiled = tokdfa.compile(constraint, OWN, backend)
-        loaded = pickle.loads(pickle.dumps(compiled))
-        assert not {"automaton", "classes", "parse", "lower"} & set(loaded.phases)
-
-
 @pytest.mark.parametrize("kind", [CompiledTokensDfa, CompiledPushdown])
 def test_what_was_loaded_from_a_file(kind: Any, tmp_path: Path) -> None:
     backend = "tokens_dfa" if kind is CompiledTokensDfa else "pushdown_trie"

@@ -23,7 +23,6 @@ CHOICE_SOURCE = (INPUTS / "choice_prompts.yaml").read_text()
 QUESTIONS = yaml.safe_load(CHOICE_SOURCE)
 REGEX_SOURCE = (INPUTS / "skew_regexes.yaml").read_text()
 LANGUAGES = {entry["label"]: entry for entry in yaml.safe_load(REGEX_SOURCE)}
-KEYS = {"label", "topic", "prompt", "choices"}
 TOKENIZERS = ["mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2)]
 
 #: label of a language -> texts that are in it, and texts that are nearly.
@@ -60,27 +59,6 @@ TEXTS = {
     "full_name": ([" Anna Thompson.", " Mary J. Smith-Jones."], [" Anna.", " anna Thompson."]),
     "sentence": ([" The snow was deep, and it hadn't stopped."], [" Snow was deep.", " The snow"]),
 }
-
-
-def test_questions_have_the_form_said():
-    assert CHOICE_SOURCE.startswith(f"# {len(QUESTIONS)} questions")
-    assert len(QUESTIONS) >= 220
-    for entry in QUESTIONS:
-        label, choices = entry["label"], entry["choices"]
-        assert KEYS <= entry.keys() <= KEYS | {"expected"}
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", label), label
-        assert re.fullmatch(r"[a-z_]+", entry["topic"]), label
-        assert 2 <= len(choices) <= 50, label
-        assert all(isinstance(text, str) and text.strip() for text in [entry["prompt"], *choices]), label
-        assert entry.get("expected", choices[0]) in choices, label
-        shortest, longest = (40, 80) if label.startswith("long_") else (1, 40)
-        assert all(shortest <= len(choice) <= longest for choice in choices), label
-
-
-def test_no_question_is_asked_twice():
-    for key in ("label", "prompt"):
-        values = [entry[key] for entry in QUESTIONS]
-        assert len(set(values)) == len(values), key
 
 
 def test_no_choice_begins_another():
@@ -123,15 +101,6 @@ def test_every_choice_is_spelled_within_its_constraint(name):
             _assert_spelled(compiled, tokenizer, choice)
 
 
-def test_languages_have_the_form_said():
-    listed = yaml.safe_load(REGEX_SOURCE)
-    assert REGEX_SOURCE.startswith(f"# {len(listed)} languages")
-    assert len(listed) == len(LANGUAGES) >= 20
-    assert list(TEXTS) == list(LANGUAGES)
-    assert all(list(entry) == ["label", "prompt", "max_tokens", "regex"] for entry in listed)
-    assert len({entry["prompt"] for entry in listed}) == len({entry["regex"] for entry in listed}) == len(listed)
-
-
 @pytest.mark.parametrize("label", LANGUAGES)
 def test_language_has_the_texts_meant(label):
     accepted, refused = TEXTS[label]
@@ -141,17 +110,6 @@ def test_language_has_the_texts_meant(label):
         assert language.accepts(text.encode()) is (text in accepted), text
         assert bool(pattern.fullmatch(text)) is (text in accepted), text
     assert _count_texts(language, 48 if label != "json_tool_call" else 80) >= 300
-
-
-@pytest.mark.parametrize("name", ["mistral-v1", pytest.param("smollm2", marks=needs_smollm2)])
-def test_every_language_compiles_and_its_texts_fit(name):
-    tokenizer = load_tokenizer(name)
-    backend = create_backend("token_index", tokenizer.vocabulary)
-    for label, entry in LANGUAGES.items():
-        compiled = backend.compile(Regex(entry["regex"]))
-        for text in TEXTS[label][0]:
-            _assert_spelled(compiled, tokenizer, text)
-            assert len(tokenizer.encode(text)) < entry["max_tokens"], (label, text)
 
 
 def _assert_spelled(compiled, tokenizer, text):

@@ -9,7 +9,6 @@ import pytest
 from tests.automata.strategies import byte_set
 from tests.automata.test_graph import ends_in_abb
 from tokdfa.automata.algebra import minimize
-from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.graph import draw, to_networkx, token_automaton_to_networkx
 from tokdfa.automata.layout import RADIUS, lay_out
 from tokdfa.automata.nfa import glushkov, subset_construction
@@ -77,16 +76,6 @@ def test_nothing_hides_a_state_or_a_label(name):
             assert nearest > RADIUS - (0.02 if node in (arrow.source, arrow.target) else 0.0)
 
 
-def test_arrows_that_skip_states_run_around_them():
-    chain = [(state, "a", state + 1) for state in range(6)]
-    layout = lay_out(token_automaton_to_networkx([*chain, (0, "skip", 6), (5, "back", 1)]))
-    by_ends = {(arrow.source, arrow.target): arrow for arrow in layout.arrows}
-    assert [layout.places[state][0] for state in range(7)] == sorted(place[0] for place in layout.places.values())
-    for ends in ((0, 6), (5, 1)):
-        for state in set(range(7)) - set(ends):
-            assert np.hypot(*(by_ends[ends].points - layout.places[state]).T).min() > RADIUS
-
-
 def test_colours_and_given_axes():
     _, axes = plt.subplots(1, 2)
     assert draw(GRAPHS["textbook"], axes[1], accent="red", highlight=[1]) is axes[1]
@@ -94,36 +83,6 @@ def test_colours_and_given_axes():
     circles = [patch for patch in axes[1].patches if type(patch) is Circle]
     assert [patch.get_facecolor() == to_rgba("red") for patch in circles] == [False, True, False, False, False]
     assert [patch.get_edgecolor() == to_rgba("red") for patch in circles] == [False, False, False, True, True]
-
-
-def test_many_labels_and_long_ones_are_cut():
-    edges = [(0, f"token{number}", 1) for number in range(50)] + [(1, "x" * 100, 1)]
-    texts = [text.get_text() for text in draw(token_automaton_to_networkx(edges)).texts]
-    assert any(text.endswith("… 42 more") and text.count("\n") == 4 for text in texts)
-    assert "x" * 39 + "…" in texts
-
-
-def test_labels_that_mean_something_to_matplotlib_or_have_no_glyph():
-    graph = token_automaton_to_networkx([(0, "$x$ \\alpha_", 1), (0, "中", 2), (0, "$", 3)])
-    ax = draw(graph)
-    assert {text.get_text() for text in ax.texts} >= {"$x$␣\\alpha_", "\\u4e2d", "$"}
-    ax.figure.canvas.draw()  # a missing glyph would be a warning, and an error here
-
-
-@pytest.mark.parametrize(
-    "graph",
-    [
-        to_networkx(Dfa.empty()),
-        token_automaton_to_networkx([], accepting=[0]),
-        token_automaton_to_networkx([(0, "a", 0)]),
-        token_automaton_to_networkx([(1, "from nowhere", 2), (2, "a", 1)]),
-    ],
-)
-def test_tiny_graphs_and_states_out_of_reach(graph):
-    ax = draw(graph)
-    accepting = sum(data["accepting"] for _, data in graph.nodes(data=True))
-    assert count(ax, Circle) == len(graph) + accepting
-    ax.figure.canvas.draw()
 
 
 def test_large_automata_are_refused_with_a_remedy():

@@ -131,18 +131,3 @@ def test_the_store_stays_below_its_limit() -> None:
     kept.limit = 0
     kept.keep(99, masks.mask_from_ids([0], 5000))
     assert len(kept) == 1
-
-
-def test_memory_of_masks_is_used_again() -> None:
-    """Blocks go back when the masks are gone, unless they are of another size; a mask that is in use stays as it is."""
-    spare: list[np.ndarray] = []
-    for words in (10, 10, 20):
-        kept = MaskStore(1 << 20, words, spare)
-        for row in range(40):
-            kept.keep(row, np.full(words, row, dtype=np.int32), signature=row)
-        view = kept.packed[3]
-        before = len(spare)
-        del kept
-        assert len(spare) > before
-        assert bytes(view) == np.full(words, 3, dtype=np.int32).tobytes()
-    assert [block.shape[1] for block in spare] == [10, 10, 20, 20]

@@ -15,7 +15,6 @@ from tests.backends.grammar_walks import (
     SPECIAL,
     accepts,
     advance_all,
-    bytes_start,
     compile_with,
     grammar_of,
     texts_of,
@@ -34,8 +33,6 @@ from tokdfa.constraint import Grammar, JsonSchema, Regex
 from tokdfa.errors import (
     LimitExceeded,
     SchemaUnsupported,
-    TokdfaError,
-    TokenRefused,
     UnsupportedConstraint,
     VocabularyCannotSpell,
     VocabularyError,
@@ -90,22 +87,6 @@ def test_switches_change_no_mask(backend, lexer, name):
 
 
 # Vocabularies that lack bytes.
-
-
-@pytest.mark.parametrize(("backend", "lexer"), EVERY)
-def test_gaps_by_hand(backend, lexer):
-    """No b alone: what is begun with a must go on to ab, and a text of b is out of reach."""
-    vocab = Vocabulary([b"a", b"ab", b"(", b")", b""], end_tokens=[4])
-    grammar = Grammar('start: "(" start ")" | "a" "b" | "a" "ab" | "bc"\n')
-    matcher = compile_with(grammar, vocab, backend, lexer=lexer).start()
-    assert mask_of(matcher) == [0, 1, 2]
-    matcher.advance(0)
-    assert mask_of(matcher) == [1]
-    matcher.rollback(1)
-    matcher.advance(1)
-    assert mask_of(matcher) == [4]
-    with pytest.raises(VocabularyCannotSpell, match="lacks bytes"):
-        compile_with(Grammar('start: "b" | "a" "b"\n'), Vocabulary([b"a", b""], [1]), backend, lexer=lexer)
 
 
 @pytest.mark.parametrize(("backend", "lexer"), EVERY[:2])
@@ -177,26 +158,6 @@ def token_texts(spelled, count, limit):
 
 
 @pytest.mark.parametrize(("backend", "lexer"), EVERY)
-def test_special_tokens_stand_between_lexemes(backend, lexer):
-    grammar = Grammar("start: (TEXT | call)*\ncall: <|tool|> /[a-z]+(:[0-9]+)?/ <|end|>\nTEXT: /[^:]+/\n")
-    matcher = compile_with(grammar, SPECIAL, backend, lexer=lexer).start()
-    assert {128, 130} <= set(mask_of(matcher))
-    assert 129 not in mask_of(matcher)
-    advance_all(matcher, (*b"hi", 128, *b"run"))
-    assert [token for token in mask_of(matcher) if token > 127] == [129, 131]
-    matcher.advance(ord(":"))
-    assert mask_of(matcher) == list(b"0123456789")
-    advance_all(matcher, (ord("7"), 129))
-    assert {128, 130} <= set(mask_of(matcher))
-    matcher.advance(130)
-    assert matcher.is_finished()
-    matcher.rollback(9)
-    assert {128, 130} <= set(mask_of(matcher))
-    with pytest.raises(TokenRefused):
-        matcher.advance(129)
-
-
-@pytest.mark.parametrize(("backend", "lexer"), EVERY)
 def test_special_tokens_after_a_shorter_match(backend, lexer):
     """At a border that only a fallback knows: "1." may become 1.5, and it may be 1 and a point."""
     grammar = Grammar('start: NUMBER "."? <|end|>\nNUMBER: /[0-9]+(\\.[0-9]+)?/\n')
@@ -242,25 +203,6 @@ def test_special_tokens_that_are_none(backend, lexer):
 
 
 # What is kept, counted and refused.
-
-
-@pytest.mark.parametrize(("backend", "lexer"), [*EVERY, ("cfg_fsm", None)])
-def test_kept_masks_are_found_again(backend, lexer):
-    """The same list elements again and again come to states that are there; every mask that is made is counted."""
-    options = {} if lexer is None else {"lexer": lexer}
-    matcher = bytes_start(grammar_of("json"), backend, **options)
-    advance_all(matcher, b'{"a":[1,')
-    counts = []
-    for _ in range(20):
-        for byte in b'1,"a",':
-            mask_of(matcher)
-            matcher.advance(byte)
-        counts.append(matcher.counters["masks_made"])
-    assert 0 < counts[1] == counts[-1]
-    fresh = bytes_start(grammar_of("json"), backend, memo=False, **options)
-    for times in (1, 2):
-        mask_of(fresh)
-        assert fresh.counters["masks_made"] == times
 
 
 CALL = {
@@ -310,25 +252,3 @@ def test_proper_sequences_need_a_tokenizer(backend, lexer):
     with pytest.raises(UnsupportedConstraint, match="tokenizer"):
         compile_with(Regex("a+"), vocab, backend, lexer=lexer, proper=True)
     assert create_backend(backend, vocab, proper=True).token_language == "proper"
-
-
-@pytest.mark.parametrize(("backend", "lexer"), EVERY)
-def test_refused_tokens_leave_no_trace(backend, lexer):
-    """In a text and after its end: nothing is allowed by them, and the way back is that of the tokens taken."""
-    matcher = bytes_start(Regex("ab?"), backend, lexer=lexer)
-    for token, following in ((97, [98, 256]), (256, [])):
-        matcher.advance(token)
-        for refused in (97, 255, 257, -1, 1 << 31, 1 << 40):
-            assert not matcher.allows(refused)
-            with pytest.raises(TokenRefused):
-                matcher.advance(refused)
-        assert mask_of(matcher) == following
-    assert not matcher.can_end()
-    matcher.rollback(1)
-    assert mask_of(matcher) == [98, 256]
-    matcher.rollback(1)
-    assert mask_of(matcher) == [97]
-    with pytest.raises(TokdfaError):
-        matcher.rollback(1)
-    with pytest.raises(TokdfaError):
-        matcher.rollback(-1)

@@ -28,14 +28,6 @@ def filtered(text: _IndexMatcher, proper: CartesianMergeMatcher, lookahead: int)
     return ProperFilter(text, proper, liveness)
 
 
-@pytest.mark.parametrize("name", ["mistral-v1", "llama3", "tekken"])
-def test_tokens_dfa_with_proper(name: str) -> None:
-    tokenizer = load_tokenizer(name)
-    compiled = TokensDfa(tokenizer.vocabulary, proper=True).compile(Choice(TEXTS))
-    assert check_texts(compiled, tokenizer, TEXTS) > 20
-    assert compiled.phases["proper"] > 0
-
-
 def test_tokens_dfa_with_proper_honours_the_context() -> None:
     tokenizer = load_tokenizer("mistral-v1")
     compiled = TokensDfa(tokenizer.vocabulary, proper=True).compile(Regex("[a-z]{1,8}"))

@@ -18,16 +18,9 @@ from tokdfa.core.interning import (
     InterningTable,
     Limit,
     append,
-    find_slot,
-    first_of,
     grow_together,
-    has_room,
     hash_words,
     intern,
-    longer_keys,
-    number_key,
-    pack_pair,
-    second_of,
 )
 from tokdfa.errors import LimitExceeded
 
@@ -103,27 +96,6 @@ def test_keys_like_a_dict(keys, entries):
     assert len(table.columns["flat"]) == 3 * table.room
 
 
-@given(keys=st.lists(st.one_of(st.integers(-3, 3), WORD), max_size=60), room=ROOMS)
-def test_plain_arrays_of_keys(keys, room):
-    numbers: dict[int, int] = {}
-    known, slots = longer_keys(room, 0, np.empty(1, dtype=np.int64))
-    count = 0
-    for key in keys:
-        if count + 1 > len(known):
-            known, slots = longer_keys(count + 1, count, known)
-        found = slots[find_slot(key, known, slots)]
-        assert found == numbers.get(key, -1)
-        number, count = number_key(key, count, known, slots)
-        assert number == numbers.setdefault(key, len(numbers))
-    assert known[:count].tolist() == list(numbers)
-
-
-@given(first=st.integers(-(1 << 31), (1 << 31) - 1), second=st.integers(-(1 << 31), (1 << 31) - 1))
-def test_pairs(first, second):
-    key = pack_pair(first, second)
-    assert (first_of(key), second_of(key)) == (first, second)
-
-
 @pytest.mark.parametrize("at", range(12))
 @pytest.mark.parametrize("lacking", ["entries", "words", "both"])
 def test_growing_is_asked_for_at_every_count(at, lacking):
@@ -147,15 +119,6 @@ def test_growing_is_asked_for_at_every_count(at, lacking):
         assert number == intern(content, 0, len(content), plain.struct)
         check(table)
     assert words_of(table) == words_of(plain)
-
-
-def test_room_for_several_entries_is_asked_for_at_once():
-    table = InterningTable(entries=2, words=2)
-    assert has_room(2, 2, table.struct)
-    assert not has_room(3, 9, table.struct)
-    table.grow()
-    assert has_room(3, 9, table.struct)
-    assert table.meta.tolist() == [0, 0, 0]
 
 
 @given(content=st.lists(st.integers(0, 99), min_size=2, max_size=2))
@@ -230,15 +193,6 @@ def test_tables_that_grow_together_do_so_or_do_not():
     assert [table.room for table in tables] == [8, 5]
     for table in tables:
         check(table)
-
-
-def test_a_budget_counts_what_growing_takes():
-    table = InterningTable({"value": Column(np.int64, 3)}, entries=4)
-    first = table.nbytes
-    with spending(Budget(1.0, 1.0), "a table") as account:
-        for number in range(500):
-            table.intern([number, number])
-    assert account.bytes_held == table.nbytes - first
 
 
 def test_a_failing_allocation_leaves_the_table_whole(monkeypatch):

@@ -2,8 +2,7 @@
 
 An *entry* is a place where input from outside comes in: a pattern, a file, a schema. A *case* is one input for it. An
 entry says how cases are made and what is done with one; whatever comes of that is *right* if nothing is raised, or a
-`TokdfaError` that names the place of the fault. Everything else is a *failure*: any other exception, the end of the
-process, too much time, too much memory.
+`TokdfaError` that names the place of the fault. Any other exception is a *failure*, and so is the end of the process.
 """
 
 from __future__ import annotations
@@ -25,14 +24,12 @@ from tokdfa.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hypothesis.strategies import SearchStrategy
 
 
 @dataclass(frozen=True)
 class Case:
-    """One input. `head`: what is done with it, which stays when it is shrunk; `body`: text, bytes or edits."""
+    """One input. `head`: what is done with it; `body`: text, bytes or edits."""
 
     head: str
     body: str | bytes | tuple[object, ...]
@@ -51,9 +48,6 @@ class Entry(Protocol):
 
     def run(self, case: Case) -> str:
         """Do what users do with such an input. Returns what came of it in a word; raises whatever it raises."""
-
-    def smaller(self, body: str | bytes | tuple[object, ...]) -> Iterator[str | bytes | tuple[object, ...]]:
-        """Smaller bodies, the smallest first, beside those that leave a part out."""
 
 
 #: Errors that name their place by attributes, and what must hold of those.
@@ -79,3 +73,15 @@ def problem_with(error: BaseException, file_name: str = "") -> str:
     if file_name and isinstance(error, _ABOUT_FILES) and file_name not in str(error):
         return "it does not name the file"
     return "" if str(error).strip() else "it says nothing"
+
+
+def outcome(entry: Entry, case: Case) -> str:
+    """What came of a case in a word: the entry's, or the kind of its error. AssertionError if that is a failure."""
+    try:
+        return entry.run(case)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        if problem := problem_with(error, getattr(entry, "file_name", "")):
+            raise AssertionError(f"{case}: {type(error).__name__}: {problem}") from error
+        return type(error).__name__

@@ -8,18 +8,13 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 from hypothesis import strategies as st
 
 from tests.fuzz.case import Case
 from tests.fuzz.mutations import mutated_json, mutated_texts
-from tests.fuzz.shrink import smaller_json
 from tokdfa.lab.config.resolve import load_config
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FOLDER = Path(__file__).parents[2] / "experiments"
 
@@ -70,14 +65,6 @@ class ExperimentEntry:
         again = load_config(path)
         assert again.fingerprint == config.fingerprint, "what is written is not what was read"
         return "accepted"
-
-    def smaller(self, body: object) -> Iterator[str]:
-        """As JSON, which is YAML, too."""
-        try:
-            text = json.dumps(yaml.safe_load(str(body)))
-        except (ValueError, TypeError, RecursionError, yaml.YAMLError):
-            return iter(())
-        return (smaller for smaller in smaller_json(text) if len(smaller) < len(str(body)))
 
 
 def _to_yaml(value: object) -> str:

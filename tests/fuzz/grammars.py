@@ -6,7 +6,6 @@ The head is ``BACKEND VOCABULARY``.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
@@ -14,9 +13,6 @@ import tokdfa
 from tests.fuzz.case import Case
 from tests.fuzz.mutations import mutated_texts
 from tests.fuzz.walk import VOCABULARIES, vocabulary, walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BACKENDS = ("pushdown_trie", "pushdown_trie+any", "earley_trie", "cfg_fsm")
 
@@ -76,10 +72,6 @@ class GrammarEntry:
         options = {"lexer": lexer} if lexer else {}
         walk(tokdfa.compile(tokdfa.Grammar(str(case.body)), vocabulary(words), backend=name, **options))
         return "accepted"
-
-    def smaller(self, body: object) -> Iterator[str]:
-        lines = str(body).split("\n")
-        return ("\n".join(lines[:place] + lines[place + 1 :]) for place in range(len(lines)))
 
 
 ENTRY = GrammarEntry()

@@ -5,8 +5,6 @@ The head is ``BACKEND VOCABULARY FLAGS``, flags being those of `Regex`, ``a`` fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import strategies as st
 
 import tokdfa
@@ -14,9 +12,6 @@ from tests.fuzz.case import Case
 from tests.fuzz.mutations import mutated_texts
 from tests.fuzz.walk import NEED_A_TOKENIZER, VOCABULARIES, bounded, vocabulary, walk
 from tests.strategies import regex_patterns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BACKENDS = (
     *("pushdown_trie", "pushdown_trie", "token_index", "token_index lazy", "tokens_dfa", "earley_trie"),
@@ -81,9 +76,6 @@ class RegexEntry:
         )
         walk(tokdfa.compile(pattern, vocabulary(words), backend=name, **bounded(name, lazy)))
         return "accepted"
-
-    def smaller(self, body: object) -> Iterator[str]:
-        return iter(())
 
 
 ENTRY = RegexEntry()

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
 import tokdfa
 from tests.fuzz.case import Case
 from tests.fuzz.mutations import mutated_json, mutated_texts, odd_values
-from tests.fuzz.shrink import smaller_json
 from tests.fuzz.walk import NEED_A_TOKENIZER, bounded, vocabulary, walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "schemas"
 
@@ -125,9 +121,6 @@ class SchemaEntry:
         schema = tokdfa.JsonSchema(str(case.body), **json.loads(options))
         walk(tokdfa.compile(schema, vocabulary(words), backend=name, **bounded(name, lazy)))
         return "accepted"
-
-    def smaller(self, body: object) -> Iterator[str]:
-        return smaller_json(str(body))
 
 
 ENTRY = SchemaEntry()

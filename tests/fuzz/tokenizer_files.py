@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from tests.fuzz.case import Case
 from tests.fuzz.mutations import mutated_bytes, mutated_json, mutated_texts
-from tests.fuzz.shrink import smaller_json
 from tests.proper.small_tokenizers import BYTE, USER_DEFINED, merge_list, scored_pieces
 from tests.vocabulary.test_gguf_loader import small_gguf
 from tests.vocabulary.tokenizer_files import byte_fallback, metaspace_unigram, rank_file, tekken_file
@@ -24,7 +23,7 @@ from tokdfa.vocabulary.huggingface_spelling import byte_alphabet
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 SPACES = "\u2581"
 
@@ -116,10 +115,6 @@ class TokenizerEntry:
                 raise
             return "accepted, without merge rules"
         return "accepted"
-
-    def smaller(self, body: object) -> Iterator[bytes]:
-        assert isinstance(body, bytes)
-        return (text.encode() for text in smaller_json(body.decode(errors="replace")))
 
 
 def _encode(text: str) -> bytes:

@@ -101,15 +101,6 @@ def test_a_refused_token_leaves_the_mask() -> None:
     assert guide.get_state() == 0
 
 
-def test_create_mask() -> None:
-    for size, words in ((1, 1), (64, 1), (65, 2), (32_000, 500)):
-        assert create_mask(size) == array.array("Q", [0] * words)
-    with pytest.raises(GuideError, match="at least one"):
-        create_mask(0)
-    with pytest.raises(GuideTypeError):
-        create_mask(61.0)  # type: ignore[arg-type]
-
-
 def test_the_example_of_the_source() -> None:
     """001, section E, with the token that its `advance` leaves out."""
     vocab = vocabulary(tokdfa.guide)

@@ -67,37 +67,6 @@ def test_state_by_state(pattern: str, backend: str) -> None:
     assert walk_both(ours, theirs) >= EXACT[pattern]
 
 
-@backends
-@pytest.mark.parametrize("pattern", ["[0-9]{1,3}", "ab*c", "(dog|cat)s?"])
-def test_state_by_state_with_a_model_vocabulary(pattern: str, backend: str) -> None:
-    vocab = tokdfa.load_tokenizer("mistral-v1").vocabulary
-    ids: dict[bytes, list[int]] = {}
-    for token in range(vocab.size):
-        if vocab.token_bytes(token):
-            ids.setdefault(vocab.token_bytes(token), []).append(token)
-    theirs = outlines_core.Index(pattern, outlines_core.Vocabulary(vocab.end_tokens[0], ids))
-    assert walk_both(Index(pattern, vocab, backend=backend), theirs) >= 3
-
-
-@pytest.mark.parametrize(
-    ("backend", "options"), [("tokens_dfa", {}), ("tokens_dfa", {"mute_literals": True}), ("token_index", {})]
-)
-def test_the_parts_of_a_table_agree(backend: str, options: dict[str, Any]) -> None:
-    for pattern in EXACT:
-        made = Index(pattern, vocabulary(tokdfa.guide), backend=backend, **options)
-        table = made.get_transitions()
-        finals = made.get_final_states()
-        assert list(table) == list(range(len(table)))
-        assert made.get_initial_state() == 0
-        for state, row in table.items():
-            assert sorted(row) == made.get_allowed_tokens(state)
-            assert (state in finals) == made.is_final_state(state) == (END in row)
-            for token in range(-1, END + 3):
-                following = None if token == END else row.get(token)
-                assert made.get_next_state(state, token) == following
-            assert END not in row or row[END] == state
-
-
 @sides
 def test_unknown_states_and_tokens(side: Any) -> None:
     made = side.Index("ab*c", vocabulary(side)) if side is outlines_core else index("ab*c")
@@ -174,14 +143,6 @@ def test_constraints_and_vocabularies_of_all_kinds(backend: str) -> None:
     assert of_tokenizer.vocabulary is tokenizer.vocabulary
 
 
-def test_an_index_keeps_the_vocabulary_it_was_made_with() -> None:
-    vocab = vocabulary(tokdfa.guide)
-    made = Index("[ad]", vocab, backend="token_index")
-    vocab.remove("a")
-    assert made.get_allowed_tokens(0) == [4, 7]
-    assert Index("[ad]", vocab, backend="token_index").get_allowed_tokens(0) == [7]
-
-
 @backends
 def test_several_end_tokens(backend: str) -> None:
     made = Index("(ab)?", ODD, backend=backend)
@@ -204,17 +165,6 @@ def test_equality_and_copies(side: Any) -> None:
         assert twin.get_final_states() == made.get_final_states()
     with pytest.raises(TypeError):
         hash(made)
-
-
-@backends
-def test_pickles_compile_again(backend: str) -> None:
-    made = Index(Choice(["dog", "cats"]), Vocabulary.of(ODD.from_dict(TOKENS, END)), backend=backend)
-    twin = pickle.loads(pickle.dumps(made))
-    assert twin is not made
-    assert twin.compiled is not made.compiled
-    assert twin.get_transitions() == made.get_transitions()
-    assert twin._made_of() == made._made_of()
-    assert repr(twin) == repr(made)
 
 
 def test_texts_that_outlines_core_loses_are_kept() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tokdfa.automata.dfa import Dfa
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, RegexSyntaxError
 from tokdfa.grammar.cfg import Cfg, Lexeme
-from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.program.lower import EXPLICIT_STATES, ExpressionKeys, lower_grammar, lower_regular
+from tokdfa.program.lower import ExpressionKeys, lower_grammar, lower_regular
 from tokdfa.program.program import ANY
 from tokdfa.regex.compile import lower_constraint
 from tokdfa.regex.expression import ExpressionStore
-from tokdfa.regex.lazy_dfa import LazyDfa
 
 
 def key_of(pattern, store=None):
@@ -47,29 +44,7 @@ def test_errors_come_when_a_text_is_made():
         empty.make()
 
 
-def test_large_automata_stay_lazy():
-    small, large = (lower_regular(Regex(f"a{{{count}}}")).terminals[0].make() for count in (100, EXPLICIT_STATES + 1))
-    assert isinstance(small, Dfa)
-    assert isinstance(large, LazyDfa)
-
-
 # Keys.
-
-
-def test_keys_do_not_depend_on_the_store():
-    used = ExpressionStore()
-    for other in ("x|y", "[a-z]{3,9}", "ab", "(b|c)*d"):
-        lower_constraint(Regex(other), used)
-    for pattern in ("ab|c", "[a-f]{2,7}x?", "a(?=b)b", r"\bab\b", "(a|b)*abb", "é"):
-        assert key_of(pattern) == key_of(pattern, used), pattern
-
-
-def test_keys_do_not_depend_on_the_order_of_alternatives():
-    for one, other in (("ab|cd|ef", "ef|ab|cd"), ("(a+|b+)c", "(b+|a+)c")):
-        assert key_of(one) == key_of(other)
-        first = ExpressionStore()
-        lower_constraint(Regex(other), first)
-        assert key_of(one, first) == key_of(one)
 
 
 def test_different_languages_have_different_keys():
@@ -92,18 +67,6 @@ def test_keys_of_deep_expressions():
 
 
 # Grammars.
-
-
-def test_equal_ends_of_rules_are_shared():
-    once = lower_grammar(read_lark('start: "a" x "." | "b"\nx: "c" "d"\n'), longest=False)
-    twice = lower_grammar(read_lark('start: "a" x "." | "b" | "c" "a" x "."\nx: "c" "d"\n'), longest=False)
-    assert len(twice.code) == len(once.code) + 1
-
-
-def test_equal_texts_are_one_unless_one_is_lazy():
-    grammar = 'start: A "x" | b "y" | c "z"\nA: /a+/\nb[lazy]: /a+/\nc: /a+/\n'
-    texts = lower_grammar(read_lark(grammar), longest=True).terminals
-    assert sorted(text.shortest for text in texts if text.make().accepts(b"aa")) == [False, True]
 
 
 def test_a_frame_without_rules_reads_nothing_ever():

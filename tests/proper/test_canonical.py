@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,12 +23,13 @@ from tests.proper.small_tokenizers import (
 )
 from tokdfa.errors import TokdfaError, VocabularyError
 from tokdfa.mask import allocate_mask, mask_to_ids
-from tokdfa.proper.canonical import MASK_BYTES, NARROW, Canonicity
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tokdfa.proper.canonical import Canonicity
 
 REAL = ("mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2))
 LETTERS = "abc"
@@ -156,45 +155,6 @@ def test_real_masks_agree_with_pairs(name: str, most: int) -> None:
         some = random.choice(list(forbidden), 50).tolist() if forbidden else []
         for other in others + some:
             assert canonicity.pair_is_canonical(token, other) == (other not in forbidden)
-
-
-def limited(whole: Canonicity, mask_bytes: int) -> Canonicity:
-    parts = whole.vocabulary, whole.source, whole.rules, whole.derivations, whole.merge_tree, whole.lists
-    return Canonicity(*parts, whole.fallback, mask_bytes=mask_bytes)
-
-
-def test_masks_are_written_over_and_kept_within_the_limit() -> None:
-    whole = real("mistral-v1")
-    words = len(allocate_mask(whole.size))
-    canonicity = limited(whole, mask_bytes=3 * 4 * words)
-    wide = [t for t in whole.merge_tree.order.tolist() if whole.forbidden_counts[whole.state_of(t)] > NARROW][:40]
-    out = np.full(words, -1, dtype=np.int32)
-    expected = out.copy()
-    for token in wide * 2:
-        canonicity.forbidden_mask(token, out)
-        whole.forbidden_mask(token, expected)
-        assert np.array_equal(out, expected)
-        assert len(canonicity._mask_of) <= 3
-    assert 100 * 4 * words <= MASK_BYTES
-
-
-def test_threads_share_masks() -> None:
-    whole = real("mistral-v1")
-    canonicity = limited(whole, mask_bytes=20_000)
-    tokens = whole.merge_tree.order[::40].tolist()
-    together = threading.Barrier(4)
-
-    def fill(_: int) -> list[bytes]:
-        together.wait()
-        out, masks = allocate_mask(whole.size), []
-        for token in tokens:
-            canonicity.forbidden_mask(token, out)
-            masks.append(out.tobytes())
-        return masks
-
-    with ThreadPoolExecutor(4) as pool:
-        first, *others = pool.map(fill, range(4))
-    assert all(masks == first for masks in others)
 
 
 def test_tokens_that_cannot_be_asked_about() -> None:

@@ -31,7 +31,6 @@ from tokdfa.proper.explain_text import (
     encode_text,
     explain_tokens,
     join_pieces,
-    merge_steps,
 )
 from tokdfa.proper.rules_cache import build_canonicity, load_canonicity
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
@@ -292,57 +291,12 @@ def test_bad_ids_and_texts() -> None:
     assert encode_text(tokenizer, "") == ()
 
 
-@pytest.mark.parametrize("name", ["mistral-v1", "llama3", "trained_metaspace", "user_defined"])
-def test_texts_are_encoded_as_the_library_does(name: str, tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(name) if name in REAL else fresh(MAKERS[name](tmp_path / "file"))
-    repeated = [" " * 77, "ab" * 40, "\u2603\u65e5" * 12]
-    for text in [*TEXTS[::5], *repeated]:
-        if "\u2581" not in text:
-            assert join_pieces(encode_text(tokenizer, text)) == tuple(tokenizer.encode(text))
-
-
 def test_a_text_without_tokens(tmp_path: Path) -> None:
     """A character that no tokens stand for: the library drops it, so the text has no proper tokens."""
     tokenizer = fresh(merge_list(tmp_path / "t.json", "ab", [("a", "b")]))
     pieces = encode_text(tokenizer, "abc")
     assert [piece.tokens for piece in pieces] == [None]
     assert join_pieces(pieces) is None
-
-
-def test_long_texts_are_cheap_to_judge() -> None:
-    """One piece of 60,000 letters: merged by scanning all pairs this would take 4 x 10^9 steps."""
-    tokenizer = load_tokenizer("mistral-v1")
-    text = "The cat sat on the mat. " * 2_500
-    tokens = tokenizer.encode(text)
-    assert explain_tokens(tokenizer, tokens).is_proper
-    fault = explain_tokens(tokenizer, [*tokens[:9_000], *tokenizer.encode("\n"), 2]).fault
-    assert fault is not None
-    assert fault.kind == "special"
-
-
-@pytest.mark.parametrize("name", ["mistral-v1", "llama3"])
-def test_merge_steps(name: str) -> None:
-    """They lead from the letters to the token, in the library's order: without the last one, its parts are left."""
-    tokenizer = load_tokenizer(name)
-    canonicity = load_canonicity(tokenizer)
-    rules, derivations = canonicity.rules, canonicity.derivations
-    for token in np.random.default_rng(2).choice(np.flatnonzero(derivations.left >= 0), 200).tolist():
-        symbols, steps = rules.letters(token).tolist(), merge_steps(canonicity, token)
-        assert len(steps) == len(symbols) - 1
-        assert (rules.left[steps[-1]], rules.right[steps[-1]]) == (derivations.left[token], derivations.right[token])
-        ranks = rules.rank[steps]
-        assert derivations.level[token] > derivations.rank[token] or np.all(np.diff(ranks) >= 0)
-        made = [*(int(rules.result[step]) for step in steps), *symbols]
-        for step in steps:  # each step uses up what an earlier one made, or letters
-            made.remove(int(rules.left[step]))
-            made.remove(int(rules.right[step]))
-        assert made == [token]
-    letter = int(np.flatnonzero(derivations.is_proper & (derivations.left < 0))[0])
-    assert merge_steps(canonicity, letter) == []
-    with pytest.raises(VocabularyError):
-        merge_steps(canonicity, canonicity.size)
-    if canonicity.fallback is not None:
-        assert merge_steps(canonicity, int(canonicity.fallback.tokens[0x61])) == []
 
 
 def test_a_wrong_rule_is_an_error_not_a_verdict(tmp_path: Path) -> None:

@@ -13,8 +13,6 @@ from tests.proper.small_tokenizers import (
     merge_list,
     real,
     scored_pieces,
-    trained_byte_level,
-    trained_metaspace,
 )
 from tokdfa.errors import TokenizerError
 from tokdfa.proper.merge_rules import MergeRules, extract_rules
@@ -44,32 +42,6 @@ def test_rules_of_real_tokenizers(name: str, count: int) -> None:
     ranks = rules.rank[rules.in_rank_order()]
     assert np.all(ranks[:-1] <= ranks[1:])
     assert {array.dtype for array in vars(rules).values()} == {np.dtype(np.int32)}
-
-
-def test_merge_list_order_and_repetition(tmp_path: Path) -> None:
-    """The library takes the last place of a pair that is listed twice; which it is, shows in abc."""
-    name = merge_list(tmp_path / "t.json", "abc", [("a", "b"), ("b", "c"), ("a", "b")])
-    tokenizer = load_tokenizer(name)
-    rules = extract_rules(tokenizer)
-    spelled = {tuple(map(tokenizer.vocabulary.token_bytes, pair)): rank for pair, (_, rank) in as_dict(rules).items()}
-    assert spelled[b"b", b"c"] < spelled[b"a", b"b"]
-    assert [tokenizer.vocabulary.token_bytes(token) for token in tokenizer.encode("abc")] == [b"a", b"bc"]
-
-
-@pytest.mark.parametrize("make", [trained_byte_level, trained_metaspace])
-def test_trained_lists(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    path = tmp_path / "tokenizer.json"
-    tokenizer = load_tokenizer(make(path))
-    model = json.loads(path.read_text())["model"]
-    rules = extract_rules(tokenizer)
-    expected = {
-        (model["vocab"][left], model["vocab"][right]): (model["vocab"][left + right], rank)
-        for rank, (left, right) in enumerate(model["merges"])
-    }
-    assert as_dict(rules) == expected
-    assert len(expected) > 200
-    for left, right, result in zip(rules.left.tolist(), rules.right.tolist(), rules.result.tolist(), strict=True):
-        assert tokenizer.spell([left, right]) == tokenizer.vocabulary.token_bytes(result)
 
 
 def test_user_defined_pieces_do_not_merge() -> None:

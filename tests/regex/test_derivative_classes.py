@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,26 +100,3 @@ def test_derivatives_are_the_same_with_too_few_partitions(term: tuple, most_part
         for byte in BYTES:
             assert derive(store, table, expression, byte) == plain_derive(store, expression, byte)
     assert int(table.used[U_PARTITIONS]) <= most_partitions
-
-
-def test_arrays_grow() -> None:
-    """Unions of two out of 25 random sets: each has its own partition into four."""
-    store = ExpressionStore()
-    rng = np.random.default_rng(7)
-    sets = [store.byte_set(rng.random(256) < 0.5) for _ in range(25)]
-    x, y = store.literal(b"x"), store.literal(b"y")
-    pairs = [store.union([store.concat(a, x), store.concat(b, y)]) for a, b in itertools.combinations(sets, 2)]
-    table = DerivativeTable(store, partition_bytes(store, store.concat(*pairs)))
-    rooms = (len(table.partitions), len(table.keys), len(table.known))
-    for pair in pairs:
-        for byte in (0, 97, 255):
-            assert derive(store, table, pair, byte) == plain_derive(store, pair, byte)
-    for now, room in zip((len(table.partitions), len(table.keys), len(table.known)), rooms, strict=True):
-        assert now > room
-
-    left, room = 5000, len(table.places)
-    counter = store.repeat(sets[0], left, left)
-    byte = int(np.flatnonzero(store.bytes_of(sets[0]))[0])
-    while len(table.places) == room:
-        counter, left = derive(store, table, counter, byte), left - 1
-        assert counter == store.repeat(sets[0], left, left)

@@ -5,18 +5,9 @@ from hypothesis import strategies as st
 from tests.strategies import regex_patterns
 from tokdfa.errors import RegexSyntaxError, RegexUnsupported
 from tokdfa.regex.char_sets import SURROGATES, difference
-from tokdfa.regex.dialects import DIALECTS, LIBRARY_DIALECTS, Dialect
+from tokdfa.regex.dialects import DIALECTS, LIBRARY_DIALECTS
 from tokdfa.regex.parse import parse
 from tokdfa.regex.syntax_tree import Atomic, CharSet, Concat, Repeat, SourceSet, walk
-
-
-@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_tables_contradict_nothing(dialect: Dialect) -> None:
-    assert not set(dialect.groups) & set(dialect.refused_groups)
-    assert not set(dialect.assertions) & {*dialect.refused_escapes, *dialect.controls, *dialect.hexadecimal}
-    assert not set(dialect.refused_escapes) & {*dialect.controls, *dialect.hexadecimal, *"dwsDWSpP"}
-    assert "(" in dialect.groups
-    assert "(?" in {**dialect.groups, **dialect.refused_groups}, "no group of an unknown kind is without a message"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

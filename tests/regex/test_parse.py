@@ -9,17 +9,14 @@ from hypothesis import strategies as st
 from tests.naive.regex_matcher import full_match, search
 from tests.regex import maskbench
 from tests.strategies import as_python, regex_patterns, short_texts
-from tokdfa.errors import LimitExceeded, OptionError, RegexSyntaxError, RegexUnsupported
+from tokdfa.errors import LimitExceeded, RegexSyntaxError, RegexUnsupported
 from tokdfa.regex.dialects import MAX_COUNT, MAX_NESTING
 from tokdfa.regex.parse import MAX_PATTERN, parse
 from tokdfa.regex.syntax_tree import (
-    EMPTY_NODE,
-    NEVER,
     Alternation,
     Assertion,
     CharSet,
     Concat,
-    LookAhead,
     Node,
     Repeat,
     alternation,
@@ -33,39 +30,6 @@ def chars(*ranges: str) -> CharSet:
 
 
 A, B, C = chars("a"), chars("b"), chars("c")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "tree"),
-    [
-        ("", EMPTY_NODE),
-        ("(a(?:b)(?P<x>c)(?<y>a))", Concat((A, B, C, A))),
-        ("a{,3}", Repeat(A, 0, 3)),
-        ("a{,}", Repeat(A, 0, None)),
-        ("a{0,0007}", Repeat(A, 0, 7)),
-        (r"\Aa\z\Z", Concat((Assertion("text_start"), A, Assertion("text_end"), Assertion("text_end")))),
-        ("(?!a)*", Repeat(LookAhead(A, negative=True), 0, None)),
-        ("(?!a)[a-c]", chars("b-c")),
-        ("(?=[ab])(?!b).", A),
-        ("(?!a)a", NEVER),
-        (r"[^\s\S]", NEVER),
-        ("[a-c-e]", chars("-", "a-c", "e")),
-        (r"[\b\]\-]", chars("\b", "-", "]")),
-        ("[[:digit:]_]", chars("0-9", "_")),
-        ("[[:^ascii:]]", chars("\x80-\U0010ffff")),
-        ("(?s:.)(?-s:.)", Concat((chars("\0-\U0010ffff"), chars("\0-\t", "\v-\U0010ffff")))),
-        ("a(?#note )*", Repeat(A, 0, None)),
-        ("((?i)a|b)c", Concat((Alternation((chars("A", "a"), chars("B", "b"))), C))),
-        ("(?i)k", chars("K", "k", "\u212a")),
-        ("(?i)[^a]", chars("\0-@", "B-`", "b-\U0010ffff")),
-        ("(?x) a b # c )\n + (?# d ) c", Concat((A, Repeat(B, 1, None), C))),
-        (r"(?x)\ [ #]\#", Concat((chars(" "), chars(" ", "#"), chars("#")))),
-        ("(?u)a", A),
-    ],
-)
-def test_trees(pattern: str, tree: Node) -> None:
-    """What `re` lacks, reads otherwise or does not simplify; the rest is compared with it below."""
-    assert parse(pattern) == tree
 
 
 @pytest.mark.parametrize(
@@ -136,13 +100,6 @@ def test_case_folds_in_properties_before_negation_but_not_in_ascii_classes() -> 
     assert not full_match(parse(r"(?i)[^\p{Lu}]"), "a")
     assert full_match(parse(r"\p{^Lu}"), "a")
     assert parse(r"(?i)\w", ascii_classes=True) == parse(r"\w", ascii_classes=True)
-
-
-def test_flags_as_an_argument_are_flags_in_the_pattern() -> None:
-    assert parse("a.^ b", "isx") == parse("(?isx)a.^ b")
-    assert parse("^a$", "m") == parse("(?m)^a$")
-    with pytest.raises(OptionError, match="'q'"):
-        parse("a", "q")
 
 
 SHORT = short_texts(3)

@@ -60,18 +60,6 @@ def test_brute_force_over_all_short_texts(slice_: str, lexeme: str, prefix: str)
     assert decided
 
 
-def test_answers_are_searched_for_once() -> None:
-    lexer = lexer_of("[ab]{1,9}")
-    proof = Containment(compile_dfa(Regex("a{1,5}")), lexer, 3)
-    component = component_after(lexer, b"a")
-    assert [proof.answer(component) for _ in range(3)] == [GIVEN_UP] * 3
-    assert (proof.searches, proof.given_up) == (1, 1)
-    proof = Containment(compile_dfa(Regex("a{1,5}")), lexer, 6)
-    after = [component_after(lexer, b"a" * read) for read in (0, 4, 5, 4)]
-    assert [proof.answer(component) for component in after] == [INSIDE, INSIDE, OUTSIDE, INSIDE]
-    assert (proof.searches, proof.given_up) == (3, 0)
-
-
 @pytest.mark.parametrize("read", [0, 2_900, 2_969, 2_970, 2_971, 2_999])
 def test_lexemes_whose_automaton_stays_lazy(read: int) -> None:
     """Rows that the search needs are made while it waits."""

@@ -14,17 +14,13 @@ from tests.grammar.lexed_cfgs import cfgs_over, compile_cfg, lexed_cfgs, make_cf
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
-from tokdfa.backends.earley_trie.effect_kernels import WHOLE
-from tokdfa.backends.earley_trie.effects import Effects
 from tokdfa.backends.earley_trie.lexer_names import StateNames
 from tokdfa.backends.earley_trie.machine import Machine
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
-from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.constraint import Grammar
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.regex.lazy_dfa import LazyDfa
-from tokdfa.regex.state_names import MAX_PARTS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -89,13 +85,6 @@ def names(monkeypatch):
     monkeypatch.setattr("tokdfa.backends.earley_trie.effects.NODES_PER_NAME", 0)
 
 
-def effects_of(machine, trie, state):
-    """Effects, among them that of a lexer state."""
-    effects = Effects(Walker(machine, trie), 1 << 24, patience=0, clip=False)
-    effects.fill(machine.intern(0, state, -1))
-    return effects
-
-
 @pytest.mark.parametrize("lexer", ["longest", "one_byte"])
 @pytest.mark.parametrize("ignore", ["anywhere", "between"])
 def test_masks_agree(lexer, ignore):
@@ -140,87 +129,6 @@ def test_masks_agree_on_small_vocabularies(cfg, drawn):
     vocab = Vocabulary(tokens, end_tokens=[len(tokens) - 1])
     for lexer in ("longest", "one_byte"):
         check_masks(cfg, vocab, 5, random.Random(1), lexer=lexer)
-
-
-def test_an_effect_by_hand():
-    """In the state after "a" of a+ (then b, then c): what stays inside, and where the lexeme ends."""
-    vocab = Vocabulary([b"a", b"aa", b"ab", b"b", b"bc", b"c", b"aab", b"d", b"abd", b""], end_tokens=[9])
-    machine = Machine(make_cfg(("a+", "b", "c"), {"s": [("a+", "b", "c")]}))
-    row, state, _ = machine.view(run(machine, machine.start, b"a"))
-    effects = effects_of(machine, vocab.trie, state)
-    inside, ends = effects.effect(WHOLE, state)
-    assert inside == [0, 1]
-    assert [tuple(machine.lexer.lexemes_of(number)) for number, _ in ends] == [(0,)]
-    ranges = effects.ranges(ends[0][1])
-    # the subtree of "aab"'s b; that of "ab"'s b; and b, c and d, which are siblings
-    assert [(bytes([vocab.trie.byte(first)]), past - first, depth) for first, past, depth in ranges] == [
-        (b"b", 1, 2),
-        (b"b", 2, 1),
-        (b"b", 4, 0),
-    ]
-    after = machine.next_row(row, ends[0][0])
-    inside, ends = effects.effect(ends[0][1], machine.start_state(after))
-    assert inside == [2, 3, 6]
-    assert [tuple(machine.lexer.lexemes_of(number)) for number, _ in ends] == [(1,)]
-    assert [bytes([vocab.trie.byte(first)]) for first, _, _ in effects.ranges(ends[0][1])] == [b"d", b"c"]
-
-
-def test_an_effect_is_made_when_it_was_paid_for():
-    """The whole trie is walked first, then its effect is made while what is left is walked, and so on."""
-    vocab = Vocabulary([b"a", b"aa", b"ab", b"b", b"bab", b""], end_tokens=[5])
-    cfg = make_cfg(("a+", "b"), {"s": [("t",), ("s", "t")], "t": [("a+", "b")]})
-    for patience in (0, 1, 3):
-        machine = Machine(cfg)
-        effects = Effects(Walker(machine, vocab.trie), 1 << 24, patience)
-        made = []
-        for _ in range(20):
-            effects.walker.words[:] = 0
-            effects.fill(run(machine, machine.start, b"a"))
-            made.append(effects.made)
-        assert made[0] == (0 if patience else made[-1])
-        assert [made.count(0), len(set(made)) > 2] == [patience, patience > 0]
-        assert made[-1] == made[-2] == 4
-        effects.limit = 0  # all is dropped, and begun anew
-        effects.fill(run(machine, machine.start, b"a"))
-        assert (effects.effect(WHOLE, machine.view(run(machine, machine.start, b"a"))[1]) is None) == (patience > 0)
-
-
-def test_bytes_given_back_are_read_again():
-    """After "list", the e of "listened" or of "ed": by longest match it is read again if the lexeme ended before."""
-    cfg = make_cfg(("list|listen", "ed", "es"), {"s": [("list|listen", "ed"), ("list|listen", "es")]})
-    letters = [bytes([byte]) for byte in b"listend"]
-    vocab = Vocabulary([*letters, b"ed", b"es", b"end", b"ened", b"listed", b"enes", b""], end_tokens=[13])
-    compiled = compile_cfg(cfg, vocab)
-    machine = compiled.machine
-    _, state, _ = machine.view(run(machine, machine.start, b"list"))
-    effects = effects_of(machine, vocab.trie, state)
-    _, ends = effects.effect(WHOLE, state)
-    ranges = [one for _, rest in ends for one in effects.ranges(rest)]
-    assert sum(vocab.trie.depth(first) > depth for first, _, depth in ranges) in (2, 3)
-    matcher = compiled.start()
-    for token in b"list":
-        matcher.advance(b"listend".index(token))
-    assert [vocab.token_bytes(token) for token in mask_of(matcher)] == [b"e", b"ed", b"es", b"ened", b"enes"]
-    narrow = compile_cfg(cfg, vocab, lexer="one_byte").start()
-    for token in b"list":
-        narrow.advance(b"listend".index(token))
-    assert [vocab.token_bytes(token) for token in mask_of(narrow)] == [b"e", b"ened", b"enes"]
-
-
-def test_many_ranges():
-    """More of them than there is room for at first, and more bytes to be read again."""
-    words = [bytes(text) for size in range(1, 9) for text in itertools.product(b"ab", repeat=size)]
-    words += [word + b"c" for word in words] + [b"c", b"d", b""]
-    vocab = Vocabulary(words, end_tokens=[len(words) - 1])
-    letters = "[ab]|[ab]{2,8}d"
-    cfg = make_cfg((letters, "c"), {"s": [(), ("s", letters), ("s", "c")]})
-    compiled = compile_cfg(cfg, vocab)
-    state = compiled.machine.view(compiled.machine.start)[1]
-    effects = effects_of(compiled.machine, vocab.trie, state)
-    ranges = [one for _, rest in effects.effect(WHOLE, state)[1] for one in effects.ranges(rest)]
-    assert len(ranges) > 300
-    assert sum(vocab.trie.depth(first) - depth for first, _, depth in ranges) > 1500
-    check_masks(cfg, vocab, 3, random.Random(2))
 
 
 # Names of lexer states.
@@ -275,13 +183,6 @@ def test_names_are_what_short_texts_tell_apart(monkeypatch, explicit_states):
         assert len(by_name) < 2 * len(by_behaviour)
 
 
-def test_a_lazy_lexeme_has_another_name():
-    """It ends where it matches, which `behaviour` does not see of the text read so far."""
-    greedy, lazy = machine_of("a{1,9}"), machine_of("a{1,9}", lazy=True)
-    described = [StateNames(machine, LENGTH).describe(machine.start_state(0))[0] for machine in (greedy, lazy)]
-    assert described[0] != described[1]
-
-
 def test_intersections_are_not_clipped(monkeypatch):
     """After a and after b, but for what counters lose in clipping, the same is to come; but then one of them is empty.
 
@@ -295,15 +196,6 @@ def test_intersections_are_not_clipped(monkeypatch):
     after = [machine.lexer.step(start, byte) for byte in b"ab"]
     assert behaviour(machine, after[0]) != behaviour(machine, after[1])
     assert names.describe(after[0])[0] != names.describe(after[1])[0]
-
-
-def test_large_expressions_have_no_name(monkeypatch):
-    monkeypatch.setattr("tokdfa.grammar.lexeme_automata.EXPLICIT_STATES", 2)
-    words = "|".join(f"{chr(97 + k % 3)}{{{k + 2}}}{chr(97 + (k + 1) % 3)}" for k in range(MAX_PARTS))
-    machine = machine_of(f"(?:{words})c")
-    assert StateNames(machine, LENGTH).describe(machine.start_state(0)) == ("", ())
-    vocab = Vocabulary([*LETTERS, b"ab", b""], end_tokens=[4])
-    assert mask_of(compile_cfg(machine.cfg, vocab).start()) == [0, 1, 2]
 
 
 def test_long_counters_share_effects():

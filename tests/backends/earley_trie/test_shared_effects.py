@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, mask_of, short_texts
 from tests.vocabulary.vocabularies import vocabularies
-from tokdfa.backends.earley_trie.effect_kernels import WHOLE
-from tokdfa.backends.earley_trie.effects import Effects
-from tokdfa.backends.earley_trie.lexer_names import StateNames
-from tokdfa.backends.earley_trie.machine import Machine
 from tokdfa.backends.earley_trie.shared_effects import shared_effects
-from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 TOKENS = [*short_texts(b"ab", 4)[1:], b"abababab", b"aab\xff", b"ab"]
@@ -54,41 +49,6 @@ def masks_along(compiled, rng, steps=6):
 
 
 # Between grammars.
-
-
-def test_what_is_found_is_what_would_be_made():
-    """In a second grammar with the same lexemes in another order, among others; the sets are its own."""
-    vocab = vocabulary()
-    first = make_cfg(("a+b", "(ab)+", "b"), {"s": [("a+b", "s"), ("(ab)+",), ("b",)]})
-    second = make_cfg(("bb", "(ab)+", "b", "a+b"), {"s": [("b",), ("a+b", "s"), ("(ab)+", "t")], "t": [("bb",)]})
-    names_found = []
-    for cfg in (first, second, second):
-        store = shared_effects(vocab) if len(names_found) < 2 else None
-        machine = Machine(cfg)
-        effects = Effects(Walker(machine, vocab.trie), 1 << 24, 0, store)
-        states = states_of(machine)
-        for state in states:
-            effects.fill(machine.intern(0, state, -1))
-        names_found.append([described(effects, StateNames(machine, 8).describe(state)[1], state) for state in states])
-        if len(names_found) == 2:
-            assert store.hits >= len(states) > 5
-    assert names_found[1] == names_found[2]
-
-
-def states_of(machine):
-    """The lexer states in which the letters a and b lead from the start."""
-    found = [machine.start_state(0)]
-    for state in found:
-        targets = [machine.lexer.step(state, byte) for byte in b"ab"]
-        found += [target for target in dict.fromkeys(targets) if target >= 0 and target not in found]
-    return found
-
-
-def described(effects, lexemes, state):
-    """An effect of whole tokens, with lexemes in place of accepting sets, whose order is of no account."""
-    assert lexemes
-    inside, ends = effects.effect(WHOLE, state)
-    return inside, sorted((effects.machine.lexer.lexemes_of(one), effects.ranges(rest)) for one, rest in ends)
 
 
 @settings(max_examples=30)

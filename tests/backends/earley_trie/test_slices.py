@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
 
 FOLDER = Path(__file__).parents[3] / "experiments" / "inputs" / "grammars"
-GRAMMARS = sorted(path.stem for path in FOLDER.glob("*.lark"))
 TOKENIZERS = ("mistral-v1", "llama3")
 #: The example of the source, and the set that it calls equivalent.
 CLAIMING = NAMED_SETS["json"]
@@ -145,45 +144,6 @@ def test_any_slices_give_the_masks_of_the_walk(slices: list[str], lexeme: str, t
                 agenda.append(following)
 
 
-@pytest.mark.parametrize(
-    ("lexeme", "applied", "walked"),
-    [
-        ("[a-d]+", (3,), "d ad bd cd"),  # what it includes needs no proof
-        ("(a*|b)d", (0,), "b bb c cc d ad bd cd"),
-        ("(a*|b*)d", (0, 1), "c cc d ad bd cd"),
-        ("a{5}d", (), "a aa b bb c cc d ad bd cd"),
-    ],
-)
-def test_what_no_slice_has_is_walked(lexeme: str, applied: tuple[int, ...], walked: str) -> None:
-    vocab = small_vocabulary(["aa", "bb", "c", "cc", "d", "ad", "bd", "cd"])
-    compiled = compile_earley(vocab, Regex(lexeme), mask="slices", slices="a+\nb+\nc+\n[a-c]+")
-    assert compiled.slicer is not None
-    plan = compiled.slicer.plan(compiled.machine.view(compiled.machine.start)[1])
-    left = {vocab.token_bytes(token).decode() for token in plan.trie.order.tolist()}
-    assert (plan.applied, left) == (applied, set(walked.split()))
-    assert plan.token_count == 10 - len(left)
-
-
-@pytest.mark.parametrize("tokenizer", TOKENIZERS)
-def test_without_budget_the_trie_is_walked(tokenizer: str) -> None:
-    vocab = vocabulary(tokenizer)
-    out = masks.allocate_mask(vocab.size)
-    found = {}
-    for budget in (1, 1000):
-        compiled = compile_earley(vocab, schema_string("{0,50}"), mask="slices", slice_budget=budget)
-        matcher = compiled.start()
-        matcher.advance(byte_token(vocab, ord('"')))
-        matcher.fill_mask(out)
-        found[budget] = out.tolist(), matcher.counters
-    assert found[1][0] == found[1000][0]
-    refused, allowed = found[1][1], found[1000][1]
-    assert (refused["slices_applied"], refused["slice_tokens"], refused["walks_avoided"]) == (0, 0, 0)
-    assert refused["slice_proofs"] >= refused["slice_proofs_given_up"] >= 3
-    assert (allowed["slices_applied"], allowed["walks_avoided"], allowed["slice_proofs_given_up"]) == (1, 1, 0)
-    assert allowed["slice_tokens"] == int((slice_set(vocab, "json").claims < 2).sum())
-    assert allowed["nodes_visited"] < refused["nodes_visited"] / 10
-
-
 def test_lazy_lexemes_switch_slices_off() -> None:
     """Otherwise the tag could end within a token, and the text that could read on with it."""
     vocab = vocabulary("mistral-v1")
@@ -208,13 +168,6 @@ def test_a_lazy_lexeme_ends_what_else_could_read_on() -> None:
         matcher.fill_mask(out)
         tokens.append(masks.mask_to_ids(out).tolist())
     assert tokens == [[0, 1, 2]] * 2
-
-
-def test_sets_are_kept_for_a_vocabulary() -> None:
-    vocab, other = small_vocabulary(["aa"]), small_vocabulary(["aa"])
-    assert slice_set(vocab, "a+\nb+") is slice_set(vocab, "a+\nb+")
-    assert slice_set(vocab, "a+\nb+") is not slice_set(other, "a+\nb+")
-    assert slice_set(vocab, "\na+\n\nb+\n").patterns == ("a+", "b+")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.grammar.lexed_cfgs import make_cfg, run
 from tokdfa import mask as masks
-from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_REUSED, S_SCANS, Machine
+from tokdfa.backends.earley_trie.machine import Machine
 from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -48,27 +48,3 @@ def test_a_walk_that_passes_a_limit_can_be_repeated():
     small = Walker(machine, Vocabulary([b"(", b")", b""], end_tokens=[2]).trie)
     assert walked(small, machine.start) == [0]
     assert machine.rows.row_count == 50
-
-
-def test_work_is_counted():
-    machine = Machine(make_cfg(("a", "b"), {"s": [("s", "a"), ("a",)]}))
-    vocab = Vocabulary([b"a", b"aa", b"ab", b"abb", b"b", b""], end_tokens=[5])
-    walker = Walker(machine, vocab.trie)
-    assert walked(walker, machine.start) == [0, 1]
-    assert [machine.counter(which) for which in (S_NODES, S_SCANS)] == [4, 2]
-    ends = machine.counter(S_ENDS)  # what nobody had looked up before is not among them
-    assert walked(walker, machine.start) == [0, 1]
-    assert [machine.counter(which) for which in (S_NODES, S_SCANS)] == [8, 2]
-    assert machine.counter(S_ENDS) - ends == 2
-
-
-def test_rows_are_reused_where_they_were_pushed_last():
-    """Behind each a of b, bb and c the row after a is looked up once, and found at its height from then on."""
-    vocab = Vocabulary([b"a", b"ab", b"abb", b"ac", b"b", b"c", b""], end_tokens=[6])
-    machine = Machine(make_cfg(("a", "b", "c"), {"s": [(), ("s", "a"), ("s", "b"), ("s", "c")]}), row_stack=True)
-    walker = Walker(machine, vocab.trie)
-    for _ in range(2):
-        assert walked(walker, machine.start) == [0, 1, 2, 3, 4, 5]
-    ends, reused = machine.counter(S_ENDS), machine.counter(S_REUSED)
-    assert walked(walker, machine.start) == [0, 1, 2, 3, 4, 5]
-    assert 0 < machine.counter(S_REUSED) - reused < machine.counter(S_ENDS) - ends

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tokdfa
 from tests.grammar.lexed_cfgs import mask_of as allowed
 from tests.packages import backend
 from tests.strategies import as_python, regex_patterns, short_texts
@@ -170,14 +169,6 @@ def test_choices_are_taken_whole() -> None:
 # The peers' own dialect.
 
 
-def test_own_patterns() -> None:
-    for peer in PEERS:
-        assert accepts(start(peer, Regex("a|b", search=True), dialect="own"), "xbx")
-        assert not create_backend(peer, BYTES, dialect="own").supports(Regex("a", ascii_classes=True))
-        matcher = start(peer, Regex("a/ # slash\n[bc]", flags="x"), dialect="own")
-        assert accepts(matcher, "a/c")
-
-
 @pytest.mark.parametrize("peer", PEERS)
 def test_unicode_versions_differ_in_the_own_dialect_only(peer: str) -> None:
     """U+11DE0 is a digit since Unicode 17; the peers' tables are of version 16."""
@@ -290,25 +281,7 @@ def test_outlines_core_cannot_spell() -> None:
         start("outlines_core", Regex("ab"), vocab)
 
 
-def test_options_that_have_no_effect_are_refused() -> None:
-    for options in ({"merge_tokens": True}, {"parser": "template_dfa", "mask_strategy": "parser_dwa"}):
-        with pytest.raises(OptionError, match="token_trie"):
-            create_backend("glrmask", BYTES, **options)
-
-
 # Matchers.
-
-
-@pytest.mark.parametrize(("peer", "replayed"), [("llguidance", 0), ("outlines_core", 3), ("glrmask", 3)])
-def test_replayed_tokens_are_counted(peer: str, replayed: int) -> None:
-    matcher = start(peer, Regex("[a-z]+"))
-    for token in b"abcde":
-        matcher.advance(token)
-    assert matcher.counters.get("tokens_replayed", 0) == 0
-    matcher.rollback(2)
-    assert matcher.counters.get("tokens_replayed", 0) == replayed
-    assert not advances(matcher, ord("-"))
-    assert matcher.counters.get("tokens_replayed", 0) == replayed + (3 if peer == "glrmask" else 0)
 
 
 def test_llguidance_comes_back_from_a_dead_end() -> None:
@@ -377,12 +350,6 @@ def test_a_vocabulary_that_a_peer_cannot_take() -> None:
     long = Vocabulary([b"a" * 1100, b""], [1], name="long")
     with pytest.raises(VocabularyError, match=r"llguidance cannot take Vocabulary\(long"):
         create_backend("llguidance", long)
-
-
-@pytest.mark.parametrize("peer", [backend(name) for name in ("llguidance", "outlines_core", "glrmask", "xgrammar")])
-def test_a_tokenizer_stands_for_its_vocabulary(peer: str) -> None:
-    matcher = tokdfa.compile(tokdfa.Regex("a"), tokdfa.load_tokenizer("bytes"), peer).start()
-    assert matcher.allows(ord("a"))
 
 
 @pytest.mark.parametrize("size", [95, 96, 97, 128])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tokdfa
 from tests.backends.proper_merge.token_languages import sequences
 from tests.proper.small_tokenizers import USER_DEFINED, merge_list, ranked_pieces, scored_pieces
 from tokdfa import mask as masks
 from tokdfa.automata.algebra import words
-from tokdfa.backends.proper_merge.direct_merge import CONTEXT_TABLES, DirectMerge, ProperIndex
+from tokdfa.backends.proper_merge.direct_merge import DirectMerge, ProperIndex
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import (
     EmptyLanguageError,
@@ -27,7 +24,6 @@ from tokdfa.errors import (
     VocabularyError,
 )
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -211,16 +207,6 @@ class TestContext:
                 tried += 1
         assert tried > 2
 
-    def test_special_tokens_begin_a_text(self) -> None:
-        for name in REAL:
-            tokenizer = load_tokenizer(name)
-            compiled = compiled_by(tokenizer, Choice(["ello", " ello"]))
-            special = next(iter(tokenizer.vocabulary.special_tokens))
-            context = [*tokenizer.encode("H"), special]
-            assert reachable(compiled.start(context), tokenizer.vocabulary) == sequences(
-                compiled.to_rows(), tokenizer.vocabulary
-            )
-
     def test_byte_tokens_that_have_begun_a_character(self) -> None:
         tokenizer = load_tokenizer("mistral-v1")
         tokens = tokenizer.encode("x🫠y")
@@ -250,37 +236,8 @@ class TestContext:
         with pytest.raises(VocabularyError, match="outside"):
             compiled.start([tokenizer.vocabulary.size])
 
-    def test_tables_are_shared_and_kept(self) -> None:
-        tokenizer = load_tokenizer("llama3")
-        compiled = compiled_by(tokenizer, Choice([" one", " two"]))
-        first = compiled.start(tokenizer.encode("x one"))
-        assert compiled.start(tokenizer.encode("y two")).table is first.table
-        assert compiled.start([]).table is compiled.table
-        assert compiled.start([next(iter(tokenizer.vocabulary.special_tokens))]).table is compiled.table
-        made = [
-            weakref.ref(compiled.start(tokenizer.encode("x" * before + "-1")).table)
-            for before in range(2 * CONTEXT_TABLES)
-        ]
-        gc.collect()
-        assert len({id(table()) for table in made if table() is not None} - {id(compiled.table)}) <= CONTEXT_TABLES
-
 
 class TestMatcher:
-    def test_masks_again_and_wide(self) -> None:
-        tokenizer = load_tokenizer("tekken")
-        texts = sorted({tokenizer.decode([token]) for token in range(2000, 3500)} - {""})
-        texts = [text for text in texts if "\ufffd" not in text]
-        compiled = compiled_by(tokenizer, Choice(texts))
-        expected = {tokenizer.encode(text)[0] for text in texts}
-        assert len(expected) > NARROW
-        matcher = compiled.start()
-        for _ in range(2):
-            mask = masks.allocate_mask(tokenizer.vocabulary.size)
-            mask[:] = -1
-            matcher.fill_mask(mask)
-            assert set(masks.mask_to_ids(mask).tolist()) == expected
-        assert matcher.counters == {"masks_made": 1}
-
     def test_the_boolean_has_one_way_after_another(self) -> None:
         """As in 002: no model call is needed but one."""
         tokenizer = load_tokenizer("mistral-v1")
@@ -318,10 +275,3 @@ class TestCompiled:
             compiled_by(tokenizer, Choice([b"\xff"]))
         with pytest.raises(EmptyLanguageError, match="pre-tokenizer"):
             compiled_by(load_tokenizer("llama3"), Choice([b"\xff"]))
-
-    def test_the_byte_tokenizer(self) -> None:
-        """No merges at all: the proper sequence of a text is its bytes."""
-        tokenizer = load_tokenizer("bytes")
-        compiled = compiled_by(tokenizer, Choice(["aé", "b"]))
-        assert sequences(compiled.to_rows(), tokenizer.vocabulary) == {tuple("aé".encode()), (98,)}
-        assert tokdfa.allocate_mask(tokenizer.vocabulary.size).size == 9

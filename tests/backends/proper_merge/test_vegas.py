@@ -21,7 +21,6 @@ from tokdfa.backends.proper_merge.proper_table import ProperTable
 from tokdfa.backends.proper_merge.vegas import PartTables, VegasTable
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
-from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -174,30 +173,6 @@ def crossed_by_reading(table: VegasTable) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("pattern", ["(a|b|\u00e9)+", "(ab)*a?", "a(a|b){2,}b", "b(ab*)+"])
-def test_cuts_against_plain_reading(pattern: str) -> None:
-    (compiled, _) = compile_both(toy_with_byte_fallback(), pattern)
-    table = compiled.table
-    assert isinstance(table, VegasTable)
-    assert set(np.flatnonzero(~table.is_cut).tolist()) == crossed_by_reading(table)
-
-
-def test_rows_are_those_of_a_table_without_parts() -> None:
-    """Tokens, targets and liveness of every state, those inside characters included."""
-    (compiled, plain) = compile_both(
-        load_tokenizer("mistral-v1"), PATTERNS["bounded"].replace("a-z", "a-c\U00013000-\U00013010")
-    )
-    table, whole = compiled.table, plain.table
-    assert isinstance(table, VegasTable)
-    assert not isinstance(whole, VegasTable)
-    inside = 0
-    for key in range(table.automaton.state_count):
-        for ours, theirs in zip(table.row(key), whole.row(key), strict=True):
-            assert ours.tolist() == theirs.tolist()
-        inside += bool(table.automaton.can_stop[key] & INSIDE)
-    assert inside > 10
-
-
 def test_the_example_of_the_source() -> None:
     """With Mistral's tokenizer a value of YAML is settled once for all its places, and only when a text gets there."""
     tokenizer = load_tokenizer("mistral-v1")
@@ -217,26 +192,6 @@ def test_the_example_of_the_source() -> None:
     assert settled[-1] - settled[4] < 1_000
     assert table.parts_known >= 1
     assert matcher.counters["settled_transitions"] == settled[-1] - made.sizes["transitions"]
-
-
-def test_a_library_serves_the_next_constraint() -> None:
-    """What is known is the part, wherever it stands; without the library nothing is."""
-    tokenizer, tables = load_tokenizer("mistral-v1"), PartTables()
-    reused = []
-    for kept in (tables, tables, PartTables()):
-        for key in ("name", "title"):
-            compiled, _ = compile_both(tokenizer, rf'\{{"{key}": {STRING}, "x": 1\}}')
-            old = compiled.table
-            assert isinstance(old, VegasTable)
-            table = VegasTable(old.automaton, old.canonicity, kept)
-            matcher = compiled.start()
-            for token in tokenizer.encode(f'{{"{key}": "A b'):
-                matcher.advance(token)
-            before = sum(part.table.transitions for part in kept._tables.values())
-            for state in matcher.state[1]:
-                table.add_live_tokens(state, masks.allocate_mask(tokenizer.vocabulary.size))
-            reused.append(sum(part.table.transitions for part in kept._tables.values()) == before)
-    assert reused == [False, True, True, True, False, True]
 
 
 def test_library_option_shares_between_compiles() -> None:

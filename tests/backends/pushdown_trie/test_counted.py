@@ -91,22 +91,6 @@ def test_all_ways_to_fill_agree(wide, monkeypatch):
     assert max(totals) > 1000
 
 
-def test_chains_have_the_same_masks(monkeypatch):
-    make_everything_wide(monkeypatch)
-    for bounds in ((2, 7), (5, None), (0, 20), (9, 9)):
-        whole = counted_program(bounds)
-        with monkeypatch.context() as patch:
-            patch.setattr(programs, "COUNT_LIMIT", 2)
-            cut = counted_program(bounds)
-        assert cut.source is not None
-        assert whole.source is None
-        for seed in range(3):
-            with monkeypatch.context() as patch:
-                patch.setattr(programs, "COUNT_LIMIT", 2)
-                check_same(cut, whole, TOKENS, seed, 12)
-        assert (cut.newest().code[:, OPERATION] == COUNTED).sum() > 2
-
-
 def test_masks_are_those_of_an_automaton_that_spells_the_bounds_out(monkeypatch):
     make_everything_wide(monkeypatch)
     for low, high in ((0, 2), (1, 3), (2, 2), (2, None)):

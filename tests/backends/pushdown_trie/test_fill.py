@@ -16,7 +16,7 @@ from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, short_texts
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import fill, partition, partition_lookup
-from tokdfa.backends.pushdown_trie.arrays import M_NODES, M_PRUNES, OWN
+from tokdfa.backends.pushdown_trie.arrays import M_PRUNES, OWN
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.rows import LOOPS
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -125,18 +125,6 @@ def test_wide_texts_of_a_real_vocabulary(grammar, lexer, monkeypatch):
     assert max(sizes) > 500
 
 
-@pytest.mark.parametrize("size", [31, 32, 33, 64, 100])
-def test_sizes_of_vocabularies(size, monkeypatch):
-    """The spare bit lies beyond the last word, or in it."""
-    make_everything_wide(monkeypatch)
-    texts = [letters.encode() for letters in ("a", "b", "ab", "ba", "bb", "aab", "c", "ca", "abc")]
-    vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)], size=size)
-    machine = machine_of('start: ("a" | "b")* "c"\n', "any", vocab)
-    for filler in fillers_of(machine):
-        assert tokens_of(filler, machine, 0) == [0, 1, 2, 3, 4, 5, 6, 8]
-        assert tokens_of(filler, machine, machine.run_text(b"ac")) == []
-
-
 def test_a_vocabulary_without_texts():
     vocab = Vocabulary([b"", b""], end_tokens=[0])
     machine = machine_of('start: "a"*\n', "any", vocab)
@@ -228,47 +216,3 @@ def test_states_that_loop(grammar, lexer, first_bytes, monkeypatch):
             row = machine.run_text(vocab.token_bytes(rng.choice(found[0])), row)
     keys = machine.pool.partitions.part_keys
     assert (keys[keys >= 0] & OWN).any()
-
-
-def test_branches_spare_what_a_row_cannot_read():
-    """A literal is found without a look at the 250 other children of the root."""
-    vocab = load_tokenizer("mistral-v1").vocabulary
-    nodes = {}
-    for first_bytes in (True, False):
-        machine = machine_of('start: "abc" | " x"\n', "any", vocab)
-        machine.meta[M_PRUNES] = first_bytes
-        assert tokens_of(Filler(), machine, 0) == by_trial(machine, 0, vocab)
-        before = int(machine.meta[M_NODES])
-        tokens_of(Filler(), machine, 0)
-        nodes[first_bytes] = int(machine.meta[M_NODES]) - before
-    assert nodes[False] > 150
-    assert nodes[True] < 100
-
-
-def test_signatures_tell_masks_apart():
-    """Different masks of one machine have different signatures, and a row has the same one again."""
-    vocab = load_tokenizer("mistral-v1").vocabulary
-    machine = machine_of('start: S ("," S)* "."\nS: /"[^"]*"/ | /[0-9]+/\n', "any", vocab)
-    out, seen = masks.allocate_mask(vocab.size), {}
-    for text in (b"", b'"', b'"a', b'"a"', b'"a",', b"1", b"12", b"1,", b'1,"', b"1."):
-        row = machine.run_text(text)
-        signature = Filler().write(machine, row, out, with_ends=True)
-        assert Filler().write(machine, row, out, with_ends=True) == signature
-        assert seen.setdefault(signature, out.tobytes()) == out.tobytes()
-    assert len(seen) == len(set(seen.values())) > 4
-
-
-def test_counted_nodes():
-    """With partitions a mask inside a string visits a small part of the trie."""
-    vocab = load_tokenizer("mistral-v1").vocabulary
-    nodes = {}
-    for way in WAYS:
-        machine = machine_of('start: S\nS: /"[^"]*"/\n', "longest", vocab)
-        filler, row = Filler(*way), machine.run_text(b'"ab')
-        filler.fill(machine, row)
-        before = int(machine.meta[M_NODES])
-        filler.fill(machine, row)
-        nodes[way] = int(machine.meta[M_NODES]) - before
-    plain, whole, subtrees = (nodes[way] for way in WAYS)
-    assert plain > 50_000
-    assert 2_000 > whole >= subtrees

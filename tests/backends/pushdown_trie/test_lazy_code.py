@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,6 @@ from tests.backends.pushdown_trie import accepts
 from tests.backends.pushdown_trie.json_programs import TOKENS, check_same, machine_for, text_of
 from tokdfa import mask as masks
 from tokdfa.backends.base import Phases
-from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
-from tokdfa.backends.pushdown_trie.machine import Machine
-from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
@@ -87,32 +83,6 @@ def test_masks_are_those_of_code_written_at_once(depth):
         check_same(nested_program(depth, True), nested_program(depth, False), TOKENS, seed, 25)
 
 
-def test_several_machines_of_one_program():
-    """In one pool and in others, in turn: each takes what others have had written, and the arrays that it needs."""
-    made: Counter = Counter()
-    program, plain = nested_program(30, True, made), machine_for(nested_program(30, False))
-    pool = Pool(TOKENS)
-    bound = BoundProgram(program, pool.automata)
-    first, second = Machine(program, pool, bound=bound), Machine(program, pool, bound=bound)
-    machines = [first, second, machine_for(program), Machine(program, pool)]
-    text = text_for(30)
-    rows = [0] * 4
-    for position in range(len(text)):
-        numbers = list(range(len(machines)))
-        for number in numbers if position // 7 % 2 else reversed(numbers):
-            rows[number] = machines[number].step(rows[number], text[position])
-        assert min(rows) >= 0
-        if position % 50 == 7:
-            machines.append(Machine(program, pool, bound=bound))
-            rows.append(machines[-1].run_text(text[: position + 1]))
-            assert rows[-1] >= 0
-            for byte in range(256):
-                expected = plain.run_text(text[: position + 1] + bytes([byte])) >= 0
-                assert {machine.step(row, byte) >= 0 for machine, row in zip(machines, rows, strict=True)} == {expected}
-    assert all(machine.can_end(row) for machine, row in zip(machines, rows, strict=True))
-    assert max(made.values()) == 1
-
-
 def test_errors_pass_through_and_leave_everything_usable():
     builder, ready = ProgramBuilder(), []
 
@@ -144,49 +114,6 @@ def compile_program(program: Program, vocab=TOKENS, **options) -> CompiledPushdo
     return CompiledPushdown(
         Choice(["later"]), vocab, program, dict(PushdownTrie(vocab, shared=False, **options).settings), Phases()
     )
-
-
-def test_new_tables_of_a_constraint_share_what_is_written():
-    """Matchers that move to new tables, and those that stay."""
-    made: Counter = Counter()
-    compiled = compile_program(nested_program(60, True, made))
-    old, out = compiled.start(), masks.allocate_mask(TOKENS.size)
-    for number, byte in enumerate(text_for(60)):
-        if number % 90 == 40:
-            compiled.renew(compiled.generation)
-            young = compiled.start()
-            for before in text_for(60)[:number]:
-                young.advance(before)
-            young.fill_mask(out)
-        old.advance(byte)
-        old.fill_mask(out)
-    assert old.can_end()
-    assert max(made.values()) == 1
-
-
-def test_threads_that_need_the_same_code():
-    made: Counter = Counter()
-    program = nested_program(50, True, made)
-    compiled = [compile_program(program) for _ in range(2)]
-    failures: list[object] = []
-
-    def read(which: int) -> None:
-        matcher = compiled[which % 2].start()
-        try:
-            for byte in text_for(50):
-                matcher.advance(byte)
-            if not matcher.can_end():
-                failures.append(which)
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    assert max(made.values()) == 1
 
 
 def test_saving_writes_all(tmp_path: Path, monkeypatch):

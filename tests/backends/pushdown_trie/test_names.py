@@ -6,7 +6,6 @@ import random
 import re
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,13 +15,12 @@ from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, check
 from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
 from tokdfa.automata.algebra import difference, union
 from tokdfa.backends.pushdown_trie import names as name_items
-from tokdfa.backends.pushdown_trie.names import N_CHARACTER, N_NAME, T_NODES, build_tries
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa
 from tokdfa.program.printing import format_program
-from tokdfa.program.program import RETURN_PLACE, NameTable, Terminal
+from tokdfa.program.program import RETURN_PLACE, Terminal
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -70,21 +68,6 @@ def test_spellings_are_read_and_nothing_else():
     assert min(outcomes[True, True], outcomes[True, False], outcomes[False, True], outcomes[False, False]) > 100, (
         outcomes
     )
-
-
-def test_every_spelling_of_every_letter():
-    names = [*LETTERS, *(letter + "a" for letter in LETTERS), *("a" + letter for letter in LETTERS if letter != "a")]
-    names = list(dict.fromkeys(names))
-    for escapes in ("all", "needed"):
-        machine = machine_for(names_program(names, escapes=escapes))
-        for number, name in enumerate(names):
-            spelled_out = [""]
-            for letter in name:
-                spelled_out = [start + one for start in spelled_out for one in spellings(letter, escapes == "needed")]
-            for one in spelled_out:
-                assert accepts(machine, f'"{one}"{number}'.encode()), (escapes, one)
-            if escapes == "needed" and "a" in name:
-                assert machine.run_text(spelled(name, lambda _: "\\u0061")) < 0
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -167,17 +150,6 @@ def test_tokens_of_a_real_vocabulary():
         assert (max(totals) > 3000) == other
 
 
-def test_windows_leave_no_dead_ends():
-    """Each window of names that share beginnings, where the others' interval is everywhere."""
-    names = ["ab", "b", "abc", "aa", "a", "abd", "ba", ""]
-    for low in range(len(names)):
-        for high in range(low, len(names)):
-            machine = machine_for(names_program(names, low, high))
-            live = {name[:length] for name in names[low : high + 1] for length in range(len(name) + 1)}
-            for start in {name[:length] for name in names for length in range(len(name) + 1)}:
-                assert (machine.run_text(f'"{start}'.encode()) >= 0) == (start in live)
-
-
 def test_no_name_but_others():
     """An empty window: every name of the table is refused."""
     builder = ProgramBuilder()
@@ -188,33 +160,6 @@ def test_no_name_but_others():
     for seed in range(4):
         check_rows(program, TOKENS, seed)
     assert "none of 2 names" in format_program(program)
-
-
-def test_forced_bytes_and_shared_targets():
-    builder = ProgramBuilder()
-    table = builder.name_table(("red", "rose"))
-    assert builder.name_table(("red", "rose")) == table
-    assert builder.name_table(("red", "rose"), "needed") != table
-    needed = builder.name_table(("red", "rod"), "needed")
-    place = builder.names(needed, 0, 1, [RETURN_PLACE] * 2)
-    assert builder.names(needed, 0, 1, [RETURN_PLACE] * 2) == place
-    machine = machine_for(builder.build(place))
-    assert machine.forced_bytes(0, 9) == b'"r'
-    assert machine.forced_bytes(machine.run_text(b'"re'), 9) == b'd"'
-    assert machine.can_end(machine.run_text(b'"red"'))
-
-
-def test_tries_of_many_tables():
-    """What ends where, and characters on the way, table by table; one beyond U+FFFF has a second number."""
-    tables = [("b", "ab", "a", ""), ("😀", "\ue000"), ("x",)]
-    names, order, found = build_tries([NameTable.of(names) for names in tables])
-    assert found[:, T_NODES].tolist() == [0, 4, 8]
-    assert len(names) == (1 + 3) + (1 + 3) + (1 + 1)
-    for content, nodes in zip(tables, np.split(names, [4, 8]), strict=True):
-        assert sorted(nodes[nodes[:, N_NAME] >= 0, N_NAME].tolist()) == list(range(len(content)))
-        letters = {ord(letter) for name in content for letter in name}
-        assert set(nodes[1:, N_CHARACTER].tolist()) - {-1} == letters
-    assert order.tolist() == [3, 2, 1, 0, 1, 0, 0]
 
 
 def test_what_is_refused(monkeypatch):

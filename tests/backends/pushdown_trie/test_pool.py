@@ -7,7 +7,6 @@ import itertools
 import re
 import weakref
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -26,8 +25,6 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.program import lower
 from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
-from tokdfa.regex.expression import ExpressionStore
-from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.vocabulary.vocabulary import Vocabulary
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -79,136 +76,6 @@ def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
     assert states.flags[end] & (ACCEPTS | SHORTEST | ENDS) == ACCEPTS | SHORTEST | ENDS
     assert run(states, start, b"bbabb") == DEAD
     assert run(states, states.start_of(text_of("[ab]*ab")), b"bbabb") > 0
-
-
-def test_equal_texts_are_made_once():
-    """The second constraint builds nothing, and begins where the first one does."""
-    states, made = AutomatonTable(BYTES), []
-    text = text_of("[a-z]+")
-
-    def make():
-        made.append(1)
-        return text.make()
-
-    starts = [states.start_of(Terminal("any", text.key, make)) for _ in range(3)]
-    assert len(set(starts)) == len(made) == 1
-    count = states.state_count
-    states.start_of(text_of("[a-y]+"))
-    assert states.state_count == count + 2
-
-
-def rows_from(states, starts):
-    """The states that can be reached, numbered as they are met in order of their bytes: (targets, flags, reads)."""
-    met = list(dict.fromkeys(starts))
-    number = {state: k for k, state in enumerate(met)}
-    rows = []
-    for state in met:
-        targets = states.transitions[state * 256 : state * 256 + 256].tolist()
-        assert UNKNOWN not in targets
-        for target in targets:
-            if target >= 0 and target not in number:
-                number[target] = len(met)
-                met.append(target)
-        numbers = [number[target] if target >= 0 else target for target in targets]
-        rows.append((numbers, int(states.flags[state]), states.reads[state].tolist()))
-    return rows
-
-
-def fill_by_layers(states, starts, at_once):
-    """Make all rows that are lacking: those of all states met for the first time together, or one by one."""
-    met, layer = set(starts), list(starts)
-    while layer:
-        lacking = [state for state in layer if states.transitions[state * 256] == UNKNOWN]
-        if at_once:
-            states.fill_rows([*lacking, *lacking[:2]])
-        else:
-            for state in lacking:
-                states.fill_rows([state])
-        found = np.unique(states.transitions.reshape(-1, 256)[layer])
-        layer = [state for state in found.tolist() if state >= 0 and state not in met]
-        met.update(layer)
-
-
-#: Patterns, one with an intersection and a complement besides, and whether texts are the shortest.
-LAZY = (
-    ("(ab|ba){1,9}c", False),
-    ("[ab]*ab", True),
-    ("(?=.*ab)[a-c]{0,12}", False),
-    ("(?!.*(ab|ca))[a-c]{3,7}", False),
-    ("(?:(?!ab)[a-c]|ab(?=b)){2,6}", False),
-    ("a{2,9}|a{4}b", True),
-)
-
-
-def lazy_starts(states, monkeypatch):
-    monkeypatch.setattr(lower, "EXPLICIT_STATES", 0)
-    store = ExpressionStore()
-    letters = store.repeat(store.byte_set(b"abc"), 0, None)
-    one, other = (store.concat(letters, store.literal(word), letters) for word in (b"ab", b"bca"))
-    both = store.intersection([one, store.complement(other), store.repeat(store.byte_set(b"abc"), 3, 9)])
-    texts = [text_of(pattern, lazy) for pattern, lazy in LAZY]
-    texts += [Terminal("both", b"both", lambda: LazyDfa(store, both), lazy) for lazy in (False, True)]
-    return [states.start_of(text) for text in texts]
-
-
-def test_many_rows_at_once_are_those_made_one_by_one(monkeypatch):
-    """Of several automata in one call, one of them twice in the table, as its texts may be the shortest."""
-    found = []
-    for at_once in (True, False):
-        states = AutomatonTable(BYTES)
-        starts = lazy_starts(states, monkeypatch)
-        fill_by_layers(states, starts, at_once)
-        found.append(rows_from(states, starts))
-        assert len(found[-1]) == states.state_count - 1
-    assert found[0] == found[1]
-    flags = {flags for _, flags, _ in found[0]}
-    assert {ACCEPTS, ACCEPTS | ENDS, ACCEPTS | SHORTEST | ENDS, SHORTEST} <= flags
-
-
-def test_many_rows_make_the_table_grow(monkeypatch):
-    monkeypatch.setattr(state_table, "FIRST_ROOM", 4)
-    small, states = AutomatonTable(BYTES), AutomatonTable(BYTES)
-    assert len(small.flags) == 4
-    monkeypatch.setattr(state_table, "FIRST_ROOM", 1_000)
-    large = AutomatonTable(BYTES)
-    starts = [lazy_starts(states, monkeypatch) for states in (small, large)]
-    for states, begins in zip((small, large), starts, strict=True):
-        fill_by_layers(states, begins, True)
-    assert rows_from(small, starts[0]) == rows_from(large, starts[1])
-
-
-def test_kernels_get_the_arrays_that_states_have_grown_to(monkeypatch):
-    """Whoever has the states made: the pool is not asked."""
-    monkeypatch.setattr(state_table, "FIRST_ROOM", 4)
-    shared = Pool(BYTES)
-    before = shared.arrays
-    shared.automata.start_of(text_of("a"))
-    assert shared.arrays is before
-    shared.automata.start_of(text_of("abcd"))
-    assert shared.arrays is not before
-
-
-@pytest.mark.parametrize("limit", [30, 60, 100])
-def test_too_many_states_in_the_middle_of_many_rows(limit, monkeypatch):
-    """Rows are made, or UNKNOWN; when there may be more states they are made."""
-    monkeypatch.setattr(state_table, "MAX_STATES", limit)
-    states = AutomatonTable(BYTES)
-    starts = lazy_starts(states, monkeypatch)
-    with pytest.raises(LimitExceeded, match=f"more than {limit} states") as caught:
-        fill_by_layers(states, starts, True)
-    assert (caught.value.limit, caught.value.value) == ("max_states", limit)
-    assert states.state_count == limit
-    rows = states.transitions[: limit * 256].reshape(-1, 256)
-    known = (rows != UNKNOWN).all(axis=1)
-    assert (known | (rows == UNKNOWN).all(axis=1)).all()
-    assert rows.max() < limit
-    assert 10 < known.sum() < limit
-    monkeypatch.setattr(state_table, "MAX_STATES", 10_000)
-    other = AutomatonTable(BYTES)
-    begins = lazy_starts(other, monkeypatch)
-    for either, first in ((states, starts), (other, begins)):
-        fill_by_layers(either, first, True)
-    assert rows_from(states, starts) == rows_from(other, begins)
 
 
 def test_one_pool_for_a_vocabulary():

@@ -45,14 +45,6 @@ def test_nesting_takes_a_row_a_level(lexer):
     assert machine.row_count == 2 * depth + 2
 
 
-def test_right_recursion_before_what_may_be_empty():
-    """It is no tail call, so each level is a stack and a row, as if brackets had to be closed."""
-    machine = machine_of('start: "b" | "a" start e\ne: | e e\n')
-    assert accepts(machine, b"a" * 1000 + b"b")
-    assert machine.row_count == 1002
-    assert machine.stack_count <= 3003
-
-
 @pytest.mark.parametrize("lexer", LEXERS)
 def test_frames_that_read_nothing_return_to_late_callers(lexer):
     """e is called, returns without reading, and is called again by what follows: by itself, twice, in a cycle."""
@@ -91,25 +83,3 @@ def test_equal_fallbacks_are_left_out():
         counts.append(machine.row_count)
     assert max(lengths) <= 3
     assert counts[0] == counts[-1] <= 8
-
-
-def test_a_link_for_each_open_reading():
-    """s: A s c with A: a|a+b. Each a is a row of its own, and so a link."""
-    machine, size = machine_of(make_cfg(("a|a+b", "c"), {"s": [("a|a+b", "s", "c"), ("a|a+b", "c")]}), "longest"), 150
-    row = machine.run_text(b"a" * size)
-    assert len(links(machine, row)) == size
-    assert accepts(machine, b"c" * size, row)
-    assert not accepts(machine, b"c" * (size - 1), row)
-    assert accepts(machine, b"bc", row)
-
-
-def test_skipped_text_comes_back_to_its_border():
-    """However much is skipped, the row is that after the first blank; and behind it the row is the same again."""
-    machine = machine_of('start: W W "."\nW: /[a-z]+/\n%ignore / +/\n%ignore /#[^\\n]*\\n/\n', "longest")
-    blank = machine.run_text(b"ab ")
-    assert machine.run_text(b"ab     ") == blank
-    assert len({machine.run_text(b"ab" + skipped + b"c") for skipped in (b" ", b"#\n", b" # x \n  # y\n ")}) == 1
-    assert machine.border(machine.run_text(b"ab #\n")) == machine.border(machine.run_text(b"ab"))
-    rows = machine.row_count
-    assert accepts(machine, b"  ab  # c\n  d # e\n . ".replace(b"# e\n", b""))
-    assert machine.row_count < rows + 12

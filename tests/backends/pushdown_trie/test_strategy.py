@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 
 import pytest
 
@@ -19,13 +18,12 @@ from tests.backends.grammar_walks import (
 )
 from tests.grammar.lexed_cfgs import mask_of
 from tests.threads import run_together
-from tokdfa.backends.pushdown_trie import fill, machine, partition
+from tokdfa.backends.pushdown_trie import fill, machine
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import (
     LimitExceeded,
     TokdfaError,
 )
-from tokdfa.mask import allocate_mask
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 LEXERS = ("longest", "any")
@@ -321,9 +319,6 @@ def test_masks_are_made_under_the_lock(lexer, monkeypatch):
     assert unlocked == []
 
 
-# Special tokens.
-
-
 def test_special_tokens_are_taken_again_in_new_tables():
     vocab = Vocabulary([b"(", b")", b"", b""], end_tokens=[3], special_tokens={2: "<x>", 3: "</s>"})
     compiled = compile_with(Grammar('start: "(" <x>? start ")" | <x>\n'), vocab, table_mb=1)
@@ -341,37 +336,3 @@ def test_special_tokens_are_taken_again_in_new_tables():
             advance_all(matcher, (0,))
         matcher.rollback(60)
     assert mask_of(matcher) == [0, 2]
-
-
-# Hostile input.
-
-
-def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
-    """Twelve wide texts in one row: making a partition must not drop another one of the same mask for ever."""
-    monkeypatch.setattr(partition, "MAX_REST_NODES", 300_000)
-    grammar = "start: " + " | ".join(f'/[A-Z0-9]*x{{{k + 1}}}/ "{k}"' for k in range(12)) + "\n"
-    vocab = tokenizer_of("mistral-v1").vocabulary
-    slow, fast = (compile_with(Grammar(grammar), vocab, shared=False, partition=way).start() for way in (False, True))
-    made = fast._compiled.pool.partitions
-    divide = made.divide
-    calls = Counter()
-
-    def counted(place, state, automata, within=-1):
-        calls["divide"] += 1
-        assert calls["divide"] < 200, "it goes round in circles"
-        return divide(place, state, automata, within)
-
-    monkeypatch.setattr(made, "divide", counted)
-    assert mask_of(fast) == mask_of(slow)
-
-
-def test_a_mask_is_made_once_for_a_row_however_it_is_asked_for():
-    """The filter of proper sequences asks for masks by the state, past what a matcher remembers."""
-    compiled = compile_with(Regex("[a-z]*x"), tokenizer_of("mistral-v1").vocabulary)
-    matcher, first, second = compiled.start(), *(allocate_mask(compiled.vocab.size) for _ in range(2))
-    matcher._fill(matcher.state, first)
-    visited = compiled.work()["nodes_visited"]
-    assert visited > 0
-    matcher._fill(matcher.state, second)
-    assert compiled.work()["nodes_visited"] == visited
-    assert first.tolist() == second.tolist()

@@ -26,7 +26,6 @@ from tokdfa.constraint import Choice, Constraint, JsonSchema, Regex
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
 from tokdfa.regex.compile import compile_dfa, explicit_dfa
 from tokdfa.regex.parse import parse
-from tokdfa.regex.syntax_tree import Concat, Repeat, Symbol
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -126,19 +125,6 @@ def test_literals_of_a_regex(pattern: str, literals: dict[str, int]) -> None:
     assert found_literals(pattern) == literals
 
 
-def test_what_is_not_muted_stays() -> None:
-    vocab = Vocabulary([b"a", b"b", b"-", b""], end_tokens=[3])
-    tree, muting = mute_regex(Regex("(a)?-axb-b"), vocab)
-    assert muting.unspelled == (b"axb",)
-    assert [literal.text for literal in muting.literals] == [b"b", b"a"]
-    b, a = (Symbol(code) for code in muting.codes)
-    # the parser makes one object of equal characters: the `a` of `axb` is that of `(a)?`, which is muted
-    plain = parse("-axb-").parts
-    assert tree == Concat((Repeat(a, 0, 1), *plain, b))
-    pattern = "-[ab]{2}"
-    assert mute_regex(Regex(pattern), vocab)[0] == parse(pattern)
-
-
 @pytest.mark.parametrize(
     ("pattern", "options", "named"),
     [
@@ -182,28 +168,10 @@ def test_literals_of_a_choice(choices: list[str | bytes], literals: dict[bytes, 
     assert {literal.text: literal.occurrences for literal in muting.literals} == literals
 
 
-def test_leads_are_bytes_of_no_text() -> None:
-    without = [byte for byte in range(256) if byte != 0xF9]
-    _, muting = mute_choice(Choice([bytes(without)]), BYTES)
-    assert muting.codes[:2] == (b"\xf9\x00", b"\xf9\x01")
-    assert len(muting.codes) == 62
-    with pytest.raises(UnsupportedConstraint, match="mute_literals=False"):
-        mute_choice(Choice([bytes(range(256))]), BYTES)
-    texts, muting = mute_choice(Choice([NOT_IN_UTF8, b"--"]), BYTES)  # no lead, and none needed
-    assert texts == [b"--", NOT_IN_UTF8]
-    assert muting.codes == ()
-
-
 # Codes.
 
 
 # The language.
-
-
-def test_the_mask_keeps_to_what_tokens_can_complete() -> None:
-    vocab = Vocabulary([b"a", b"b-", b"c", b""], end_tokens=[3])
-    language, _, _ = muted_language(Regex("[ac](b|[-])"), vocab)
-    assert language.mask(language.start()) == set()  # there is no token "b" or "-"
 
 
 @pytest.mark.parametrize("search", [False, True])

@@ -276,16 +276,3 @@ def test_a_muted_constraint_that_cannot_be_spelled_says_so() -> None:
     for pattern in ("http[0-9]", "[0-9]http", "http://a"):
         with pytest.raises(VocabularyCannotSpell, match=r"'poor' cannot spell any text .* set mute_literals=False"):
             compiled(Regex(pattern), vocab, mute_literals=True)
-
-
-def test_masks_past_the_limit_are_made_when_asked_for() -> None:
-    vocab = load_tokenizer("mistral-v1").vocabulary
-    constraint = Regex("[^0]{1,99}")
-    full, none = compiled(constraint, vocab), compiled(constraint, vocab, mask_mb=0)
-    assert full.sizes["masks"] > 10
-    assert none.sizes["masks"] == none.sizes["mask_bytes"] == 0
-    for state in range(0, full.sizes["states"], 7):
-        assert mask_of(full, state) == mask_of(none, state)
-    matcher = none.start()
-    matcher.fill_mask(masks.allocate_mask(vocab.size))
-    assert matcher.counters == {"masks_made": 1}
