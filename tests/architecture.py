@@ -34,9 +34,23 @@ def part_of(path: Path) -> str:
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    """A file, parsed once."""
+    return ast.parse(path.read_text())
+
+
+@cache
 def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """All imports of a file, wherever they stand."""
-    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+    """All imports of a file, wherever they stand: statements hold them, never expressions."""
+    found: list[ast.Import | ast.ImportFrom] = []
+    agenda: list[ast.AST] = [tree_of(path)]
+    while agenda:
+        node = agenda.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(node)
+        elif isinstance(node, ast.Module | ast.stmt | ast.ExceptHandler | ast.match_case):
+            agenda += ast.iter_child_nodes(node)
+    return found
 
 
 def imported_parts(path: Path) -> set[str]:

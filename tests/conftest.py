@@ -1,6 +1,6 @@
 """What holds for all tests: Hypothesis profiles, marks, and what is collected.
 
-Examples are the same in every run; the profile `short` tries fewer (for runs with slow checks on).
+Examples are the same in every run; the profile `short` tries fewer (for `-m fast`, and for runs with slow checks on).
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from tests.packages import apply_marks
 
 settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("short", deadline=None, derandomize=True, max_examples=20)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    short = config.option.markexpr == "fast"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short" if short else "default"))
+
 
 HERE = Path(__file__).parent
 #: Folder -> the modules that ``pytest -m fast`` runs: the most telling of each layer among those of few seconds.
@@ -25,16 +30,16 @@ FAST = {
     "core": "interning key_map budget",
     "vocabulary": "trie vocabulary",
     "automata": "words",
-    "regex": "expression shortest",
+    "regex": "shortest",
     "proper": "replay",
     "grammar": "special",
     "token_automata": "token_index",
     "program": "printing",
-    "json_schema": "document clauses object_states",
+    "json_schema": "clauses object_states",
     "backends": "base brute_force",
     "backends/pushdown_trie": "rows",
     "backends/cfg_fsm": "lark_tables",
-    "backends/earley_trie": "lexer earley",
+    "backends/earley_trie": "lexer",
     "backends/tokens_dfa": "fewest_tokens",
     "display": "masks",
     "models": "table base",
@@ -44,9 +49,8 @@ FAST = {
     "guide": "vocabulary",
     "tasks": "tasks",
     "lab/measure": "workloads oracle engines",
-    "lab/run": "tasks store",
+    "lab/run": "tasks",
     "lab/declare": "columns",
-    "lab/report": "kinds",
     "cli": "cost",
 }
 FAST_FILES = {HERE / folder / f"test_{name}.py" for folder, names in FAST.items() for name in names.split()}

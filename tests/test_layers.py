@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 
-from tests.architecture import PACKAGE, PAGE, PARTS, import_nodes, imported_parts, part_of, with_picture
+from tests.architecture import PACKAGE, PAGE, PARTS, import_nodes, imported_parts, part_of, tree_of, with_picture
 from tests.conftest import FAST, FAST_FILES, LONG_FILES
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_heavy_packages_are_imported_lazily() -> None:
         "dask", "distributed",
     }  # fmt: skip
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.parse(path.read_text()).body:  # what stands under `if TYPE_CHECKING` does not count
+        for node in tree_of(path).body:  # what stands under `if TYPE_CHECKING` does not count
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]

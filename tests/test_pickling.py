@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tokdfa
-from tests.proper.small_tokenizers import merge_list
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import backend_names
@@ -143,16 +142,6 @@ def test_what_was_loaded_from_a_file(kind: Any, tmp_path: Path) -> None:
     compiled.save(tmp_path / "saved")
     loaded = pickle.loads(pickle.dumps(kind.load(tmp_path / "saved", OWN)))
     same(walk(loaded.start(), 3), walk(compiled.start(), 3))
-
-
-def test_contexts_survive(tmp_path: Path) -> None:
-    tokenizer = tokdfa.load_tokenizer(merge_list(tmp_path / "t.json", "abc", [("a", "b"), ("b", "c"), ("ab", "c")]))
-    for backend in ("cartesian_merge", "encoded_texts"):
-        compiled = tokdfa.compile(Choice(["bc", "ca"]), tokenizer, backend)
-        matcher = compiled.start(tokenizer.encode("c"))
-        loaded = pickle.loads(pickle.dumps(matcher))
-        same(matcher, loaded)
-        assert loaded.vocab is tokenizer.vocabulary
 
 
 def test_a_vocabulary_is_found_again() -> None:

@@ -12,7 +12,6 @@ from tests.automata.strategies import byte_set, dfas
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.graph import byte_set_label, to_dot, to_networkx, token_automaton_to_networkx, token_label
 from tokdfa.automata.nfa import glushkov, subset_construction
-from tokdfa.errors import AutomatonError
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -79,12 +78,6 @@ def test_labels_of_byte_sets_mean_what_they_say_to_re(members):
         return
     pattern = re.compile(label.replace("␣", " ").encode())
     assert {byte for byte in range(256) if pattern.fullmatch(bytes([byte]))} == members
-
-
-@pytest.mark.parametrize("wrong", [np.zeros(255, bool), np.zeros(256, int)])
-def test_what_is_no_byte_set_has_no_label(wrong):
-    with pytest.raises(AutomatonError, match="boolean array of shape"):
-        byte_set_label(wrong)
 
 
 @pytest.mark.parametrize(

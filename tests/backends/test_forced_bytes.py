@@ -135,13 +135,3 @@ def _texts_from(matcher, text=b"", limit=30):
         for _ in [following.advance(token)]
         for found in _texts_from(following, text + matcher.vocab.token_bytes(token), limit)
     ]
-
-
-def test_matchers_that_do_not_know_their_states():
-    """A peer's: every way of spelling the text is followed by itself, so only as far as the limit of masks allows."""
-    vocab = load_tokenizer("mistral-v1").vocabulary
-    matcher = compile_on(vocab, FIXED_KEYS, "llguidance").start()
-    found = matcher.forced_bytes()
-    assert len(found) > 3
-    assert b'{"name": "'.startswith(found)
-    assert mask_of(matcher) == mask_of(compile_on(vocab, FIXED_KEYS).start())

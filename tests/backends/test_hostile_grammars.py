@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 
 import pytest
 
@@ -14,11 +13,10 @@ from tests.backends.grammar_walks import (
     compile_with,
     grammar_of,
     tokenizer_of,
-    walk_all,
 )
 from tests.grammar.lexed_cfgs import mask_of
 from tokdfa.backends.laws.trial import advances
-from tokdfa.constraint import Choice, Grammar
+from tokdfa.constraint import Grammar
 from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -145,28 +143,6 @@ def test_tokens_of_thousands_of_brackets(backend, lexer):
     assert mask_of(matcher) == sorted([*range(0, both, 2), *closing, both])
     advance_all(matcher, [both, tokens.index(b")" * 50), both])
     assert matcher.can_end()
-
-
-@pytest.mark.parametrize(("backend", "lexer"), EVERY[:2])
-def test_an_enum_of_five_thousand(backend, lexer):
-    """Strings as rules, as one terminal, and as a choice without a grammar: the same masks."""
-    words = [f'"{number * 7919 % 5003:x} option {number}"' for number in range(5000)]
-    written = " | ".join('"' + word.replace('"', '\\"') + '"' for word in words)
-    tokenizer = tokenizer_of("mistral-v1")
-    make = partial(compile_with, vocab=tokenizer.vocabulary, backend=backend, lexer=lexer)
-    every = [make(f"start: {written}\n"), make(f"start: WORD\nWORD: {written}\n"), make(Choice(words))]
-    every.append(compile_with(Choice(words), tokenizer.vocabulary, "token_index", lazy=True))
-    walk_all([compiled.start() for compiled in every], tokenizer, words[4321], 12, random.Random(0))
-
-
-@pytest.mark.parametrize(("backend", "lexer"), EVERY[:2])
-def test_hundred_thousand_choices(backend, lexer):
-    choices = [f"{number * 7919 % 1_000_003:x}-{number}" for number in range(100_000)]
-    matcher = bytes_start(Choice(choices), backend, lexer=lexer)
-    advance_all(matcher, choices[77_777].encode())
-    assert mask_of(matcher)[-1] == 256
-    matcher.rollback(1)
-    assert not matcher.can_end()
 
 
 def read_to_the_limit(matcher, text):

@@ -16,7 +16,7 @@ from tests.naive.direct_merge import direct_merge
 from tests.proper.small_tokenizers import merge_list
 from tests.strategies import regex_patterns
 from tokdfa import mask as masks
-from tokdfa.backends.outlines_2023 import Outlines2023, bytes_of_characters, find_sub_sequences, parse
+from tokdfa.backends.outlines_2023 import Outlines2023, bytes_of_characters, parse
 from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.backends.proper_merge.merging import proper_tokenizations
 from tokdfa.backends.token_index import TokenIndex
@@ -87,16 +87,6 @@ def test_characters_are_read_by_their_bytes(pattern: str) -> None:
         for byte in text:
             state = moves[state].get(byte) if state is not None else None
         assert (state in finals) == dfa.accepts(text), text
-
-
-def test_sub_sequences() -> None:
-    """Algorithm 3 on a*b*: "ab" is read from the first state only, "b" from both."""
-    moves, finals = bytes_of_characters(parse("a*b*").to_fsm().reduce())
-    assert len(moves) == len(finals) == 2
-    readers = {byte: [state for state, row in enumerate(moves) if byte in row] for byte in b"ab"}
-    assert list(find_sub_sequences(moves, readers, b"ab")) == [[0, 0, 1]]
-    assert sorted(find_sub_sequences(moves, readers, b"b")) == [[0, 1], [1, 1]]
-    assert list(find_sub_sequences(moves, readers, b"ba")) == []
 
 
 def test_the_figure_of_002() -> None:

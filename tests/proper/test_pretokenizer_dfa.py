@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from tests.proper.pretokenizers import tiktoken_steps
-from tokdfa.automata.algebra import distinguishing_word
-from tokdfa.automata.dfa import Dfa
-from tokdfa.errors import AutomatonError, TokenizerError
+from tokdfa.errors import TokenizerError
 from tokdfa.proper.pretokenizer import build_marked_dfa
-from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from tokdfa.proper.pretokenizer_dfa import MarkedDfa
+
+    pass
 
 
 @pytest.fixture(scope="module")
@@ -77,46 +76,8 @@ def test_every_character_ends_in_the_state_of_its_class() -> None:
     assert accepted == expected
 
 
-def test_the_automaton_is_minimal(words: MarkedDfa) -> None:
-    """No two states are equivalent, with the marker as the byte FF, and all are alive."""
-    rows = np.take(words.transitions, words.byte_class, axis=1)
-    assert (rows[:, 0xFF] == -1).all()
-    rows[:, 0xFF] = words.marker
-    assert distinguishing_word(Dfa.from_table(rows, words.accepting, 0), Dfa.empty()) == b""
-    for one in range(words.state_count):
-        for other in range(one):
-            first, second = (Dfa.from_table(rows, words.accepting, state) for state in (one, other))
-            assert distinguishing_word(first, second) is not None
-
-
 def test_pieces(words: MarkedDfa) -> None:
     assert words.pieces("añ \n") == ["añ".encode(), b" ", b"\n"]
     assert words.pieces("") == []
     with pytest.raises(TokenizerError, match="no UTF-8 form"):
         words.pieces("\ud800")
-
-
-def test_arrays_are_frozen_and_checked(words: MarkedDfa) -> None:
-    for name in ("transitions", "byte_class", "marker", "accepting"):
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(words, name)[0] = 0
-    for marker in (np.zeros(words.state_count + 1, np.int32), np.full(words.state_count, words.state_count)):
-        with pytest.raises(AutomatonError, match="marker holds -1 or one of"):
-            MarkedDfa(words.transitions, words.byte_class, words.accepting, words.start, marker)
-    with pytest.raises(AutomatonError):
-        MarkedDfa(words.transitions, words.byte_class, words.accepting, words.state_count, words.marker)
-
-
-def test_save_and_load(words: MarkedDfa, tmp_path: Path) -> None:
-    path = tmp_path / "words.npz"
-    words.save(path, "words")
-    loaded = MarkedDfa.load(path, "words")
-    assert loaded.start == words.start
-    for name in ("transitions", "byte_class", "marker", "accepting"):
-        assert getattr(loaded, name).tolist() == getattr(words, name).tolist()
-        assert getattr(loaded, name).dtype == getattr(words, name).dtype
-    assert [entry.name for entry in tmp_path.iterdir()] == ["words.npz"]
-    with pytest.raises(TokenizerError, match="of this description"):
-        MarkedDfa.load(path, "other words")
-    with pytest.raises(TokenizerError, match="there is no file"):
-        MarkedDfa.load(tmp_path / "none")

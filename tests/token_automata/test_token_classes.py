@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +12,9 @@ from tests.vocabulary.vocabularies import vocabularies
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.tokens_dfa.transformations import transformations
 from tokdfa.constraint import Regex
-from tokdfa.errors import LimitExceeded
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.token_automata.columns import Columns, join, unite
-from tokdfa.token_automata.parallel import run_in_threads, split_trie
+from tokdfa.token_automata.parallel import split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -113,43 +111,6 @@ def test_prefix_graphs(
     assert pairs_by_rank(join(found)) == {rank: pairs for one in found for rank, pairs in pairs_by_rank(one).items()}
     for united, wanted in zip(unite(found), transformations(vocab.trie, dfa), strict=True):
         assert np.array_equal(united, wanted)
-
-
-@given(vocabularies(), st.integers(1, 9))
-def test_a_trie_is_split_into_runs_of_nodes(vocab: Vocabulary, parts: int) -> None:
-    trie = vocab.trie
-    found = split_trie(trie.ranked_nodes, len(trie.order), parts)
-    assert 1 <= len(found) <= parts
-    assert (found[0].begin, found[0].first_rank) == (0, 0)
-    assert (found[-1].end, found[-1].end_rank) == (trie.node_count, len(trie.order))
-    for part, following in itertools.pairwise(found):
-        assert (part.end, part.end_rank) == (following.begin, following.first_rank)
-    for part in found:
-        assert max(abs((part.end - part.begin) - trie.node_count / len(found)), 1) <= 1
-        ranks = {int(trie.rank_of[trie.token(node)]) for node in range(part.begin, part.end) if trie.token(node) >= 0}
-        assert ranks == set(range(part.first_rank, part.end_rank))
-        assert [trie.depth(node) for node in part.path] == list(range(len(part.path)))
-        if trie.node_count:
-            assert len(part.path) == trie.depth(part.begin)
-        assert all(node < part.begin < trie.next(node) for node in part.path)
-
-
-def test_jobs_run_in_threads_and_keep_their_order() -> None:
-    import threading
-
-    meet = threading.Barrier(3, timeout=20)  # passes only if all three run at once
-
-    def job(number: int) -> int:
-        meet.wait()
-        return number
-
-    assert run_in_threads([lambda: job(0), lambda: job(1), lambda: job(2)]) == [0, 1, 2]
-
-    def fail(number: int) -> int:
-        raise LimitExceeded(f"job {number}", limit="test", value=number)
-
-    with pytest.raises(LimitExceeded, match="job 1"):
-        run_in_threads([lambda: 0, lambda: fail(1), lambda: fail(2)])
 
 
 def test_stores_grow() -> None:

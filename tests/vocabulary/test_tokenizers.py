@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tokdfa
 from tests.packages import needs_smollm2
 from tests.vocabulary.test_gguf_loader import small_gguf
 from tests.vocabulary.tokenizer_files import TEXTS, byte_fallback, byte_level, rank_file, tekken_file
@@ -33,8 +32,6 @@ from tokdfa.vocabulary import tokenizers
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer, tokenizer_names
 
 NAMED = ["mistral-v1", "tekken", "llama3", "smollm2", "bytes"]
-#: The package of smollm2 is the one that may be missing.
-INSTALLED = [name for name in NAMED if name != "smollm2" or tokenizer_names()[name].installed]
 
 
 @pytest.fixture(scope="module")
@@ -141,12 +138,6 @@ def test_logit_width(every: list[Tokenizer]) -> None:
             load_tokenizer(tokenizer.name, size=size - 2)
 
 
-def test_the_same_name_gives_the_same_object() -> None:
-    assert load_tokenizer("mistral-v1") is load_tokenizer("mistral-v1") is tokdfa.load_tokenizer("mistral-v1")
-    assert load_tokenizer("bytes", size=300) is load_tokenizer("bytes", size=np.int64(300))  # type: ignore[arg-type]
-    assert load_tokenizer("bytes", size=300) is not load_tokenizer("bytes")
-
-
 def test_threads_get_the_same_object(tmp_path: Path) -> None:
     name = f"tiktoken:{rank_file(tmp_path / 'ranks')}"
     together = threading.Barrier(8)
@@ -223,21 +214,6 @@ def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, env=environment)
 
 
-def test_names_and_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    infos = tokenizer_names()
-    assert list(infos)[: len(NAMED)] == NAMED
-    assert all(info.name == name and info.summary for name, info in infos.items())
-    sizes = {name: infos[name].size for name in INSTALLED}
-    assert sizes == {name: load_tokenizer(name).vocabulary.size for name in INSTALLED}
-    assert {name for name, info in infos.items() if not info.installed} == set(NAMED) - set(INSTALLED)
-    assert {name for name, info in infos.items() if info.size} == set(NAMED)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "llama_models" else "found")
-    missing = tokenizer_names()["llama3"]
-    assert not missing.installed
-    assert missing.missing == ("llama-models",)
-    assert tokenizer_names()["tekken"].installed
-
-
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingDependency, match=r"tokenizer llama3 needs the package llama-models.*tokdfa\[llama3\]"):
@@ -267,24 +243,6 @@ def test_unknown_names_and_options(name: str, message: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         load_tokenizer(name)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("family", ["hf", "sentencepiece", "tiktoken", "tekken", "gguf"])
-def test_paths_with_faults(family: str, tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match=f"'{family}:' names no file; write {family}:PATH"):
-        load_tokenizer(f"{family}:")
-    with pytest.raises(TokenizerError, match="absent: there is no such file"):
-        load_tokenizer(f"{family}:{tmp_path / 'absent'}")
-    with pytest.raises(TokenizerError, match="this is a folder"):
-        load_tokenizer(f"{family}:{tmp_path}")
-
-
-def test_a_path_may_hold_a_question_mark_or_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = rank_file(tmp_path / "what? a:b")
-    assert load_tokenizer(f"tiktoken:{path}").vocabulary.size == 257
-    assert load_tokenizer(f"tiktoken:{path}?pattern=gpt2&end=999").vocabulary.size == 1000
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert load_tokenizer("tiktoken:~/what? a:b").vocabulary.size == 257
 
 
 def test_wrong_texts_and_tokens(every: list[Tokenizer]) -> None:

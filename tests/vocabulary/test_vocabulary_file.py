@@ -132,13 +132,6 @@ def test_a_settled_file_is_known_by_its_state(tmp_path: Path, monkeypatch: pytes
     assert isinstance(load_kept(path, "", made), LoadedTokenizer)
 
 
-def test_a_few_files_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary_file, "KEPT_FILES", 2)
-    for number in range(4):
-        _ = load_kept(bytes([number]), "", made).vocabulary.trie
-    assert len(list(folder.iterdir())) == 2
-
-
 def test_a_tokenizer_json_without_a_file() -> None:
     library = pytest.importorskip("tokenizers")
     model = library.models.BPE(vocab={**{chr(97 + i): i for i in range(26)}, "</s>": 26, "ab": 27}, merges=[("a", "b")])

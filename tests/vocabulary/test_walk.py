@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.vocabulary.vocabularies import ODD, vocabularies
+from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
 from tokdfa.vocabulary import walk_forms
 from tokdfa.vocabulary.vocabulary import Vocabulary
-from tokdfa.vocabulary.walk import DEAD, RecognizerTable, walk, walk_collect, walk_plain
+from tokdfa.vocabulary.walk import RecognizerTable, walk, walk_collect, walk_plain
 from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 
 ALPHABET = b"ab\x00\xff"
@@ -99,27 +99,6 @@ def test_a_filtered_trie_allows_the_filtered_tokens(
     mask = masks.allocate_mask(vocab.size)
     walk(vocab.trie.filter(keep), table, table.row(0), mask)
     assert mask.tolist() == mask_of(vocab, {token for token in brute_force(vocab, recognizer, 0) if keep[token]})
-
-
-def test_rows_are_filled_once() -> None:
-    recognizer = TableRecognizer({(0, ord("a")): 1, (1, ord("b")): 2, (2, ord("c")): 0})
-    table = RecognizerTable(recognizer)
-    mask = masks.allocate_mask(ODD.size)
-    first = walk(ODD.trie, table, table.row(0), mask)
-    steps = recognizer.steps
-    again = walk(ODD.trie, table, table.row(0), mask)
-    assert masks.mask_to_ids(mask).tolist() == [0, 1, 2, 4]
-    assert first.rows_filled > 0
-    assert again.rows_filled == 0
-    assert recognizer.steps == steps == 256 * first.rows_filled
-
-
-def test_the_mask_is_or_ed_into() -> None:
-    table = RecognizerTable(TableRecognizer({}))
-    mask = masks.mask_from_ids([39], ODD.size)
-    walk(ODD.trie, table, table.row(0), mask)
-    assert masks.mask_to_ids(mask).tolist() == [39]
-    assert table.transitions[table.row(0)] == DEAD
 
 
 @pytest.mark.parametrize("size", [31, 32, 33, 63, 64, 65])

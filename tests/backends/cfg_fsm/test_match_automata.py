@@ -82,13 +82,6 @@ def test_equivalents_match_the_same(pattern: str, text: str) -> None:
     assert match_length(_kept(pattern), f'"{text}"') == lengths_in_python(pattern, f'"{text}"')
 
 
-def test_equivalents_are_larks_patterns() -> None:
-    import lark
-
-    loaded = lark.Lark("start: ESCAPED_STRING\n%import common.ESCAPED_STRING", parser="lalr")
-    assert [terminal.pattern.to_regexp() for terminal in loaded.terminals] == list(EQUIVALENTS)
-
-
 @pytest.mark.parametrize(
     ("pattern", "what"),
     [

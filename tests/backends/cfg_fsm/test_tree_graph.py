@@ -43,36 +43,6 @@ def ways_of_tokens(graph) -> set[tuple[bytes, tuple[str, ...]]]:
     return {(token, path) for node, path in paths(graph).items() for token in graph.nodes[node]["examples"]}
 
 
-def test_by_hand() -> None:
-    """start: a b with the tokens A, B, AB (the first example of 003), and more of it."""
-    machine = machine_of('start: a b "C"*\na: "A"\nb: "B"\n')
-    vocab = Vocabulary([b"A", b"B", b"AB", b"ABC", b"ABCC", b"BA", b"AC", b"C", b""], end_tokens=[8])
-    graph = tree_of(machine, vocab)
-    assert ways_of_tokens(graph) == {
-        (b"A", ()),
-        (b"AB", ('"A"',)),
-        (b"ABC", ('"A"', '"B"')),
-        (b"ABCC", ('"A"', '"B"', '"C"')),
-    }
-    nodes = [graph.nodes[node] for node in networkx.dfs_preorder_nodes(graph, 0)]
-    assert [node["tokens"] for node in nodes] == [4, 4, 3, 2, 1]
-    assert [node["ending"] for node in nodes] == [0, 1, 1, 1, 1]
-    # AB, ABC, ABCC and AC come past A, ABC and ABCC past B
-    assert [node["arriving"] for node in nodes] == [0, 8, 4, 2, 1]
-    assert [node["may_become"] for node in nodes] == [(), ('"A"',), ('"B"',), ('"C"',), ('"C"',)]
-    assert len({node["context"] for node in nodes}) == 5 - 1  # after B and after C the same may come
-    assert sorted(graph) == list(networkx.dfs_preorder_nodes(graph, 0))
-    assert ways_of_tokens(tree_of(machine, vocab, "AB")) == {(b"C", ())}
-
-
-def test_examples_run_from_short_to_long() -> None:
-    machine = machine_of("start: A\nA: /a+/\n")
-    vocab = Vocabulary([b"a" * length for length in range(9, 0, -1)] + [b"a", b""], end_tokens=[10])
-    (node,) = (data for _, data in tree_of(machine, vocab, examples=3).nodes(data=True) if data["ending"])
-    assert node["ending"] == 10
-    assert node["examples"] == (b"a", b"aaaaa", b"a" * 9)
-
-
 @cache
 def listening(grammar: str) -> tuple[lark.Lark, list[int]]:
     """Lark, and where the ignored lexemes end that it has met."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.proper.small_tokenizers import merge_list, scored_pieces
-from tokdfa.automata.algebra import is_empty, minimize
+from tokdfa.automata.algebra import is_empty
 from tokdfa.backends.proper_merge.spellable import spellable_part, spellable_texts
 from tokdfa.constraint import Regex
 from tokdfa.proper.rules_cache import load_canonicity
@@ -47,10 +47,3 @@ def test_bytes_that_are_no_tokens(tmp_path: Path) -> None:
     assert part.accepts(b"aba")
     assert not part.accepts(b"abc")
     assert is_empty(spellable_part(compile_dfa(Regex("c+")), tokenizer, load_canonicity(tokenizer), 1000))
-
-
-@pytest.mark.parametrize("name", ["llama3", "tekken"])
-def test_tokenizers_that_spell_everything(name: str) -> None:
-    tokenizer = load_tokenizer(name)
-    dfa = minimize(compile_dfa(Regex(".*")))
-    assert spellable_part(dfa, tokenizer, load_canonicity(tokenizer), 1000) is dfa
