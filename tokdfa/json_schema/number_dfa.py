@@ -37,10 +37,8 @@ from tokdfa.automata.algebra import minimize, union
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
 from tokdfa.constraint import Regex
-from tokdfa.core.budget import hold, spend
-from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, InterningTable, Limit, intern
-from tokdfa.core.jit import kernel
-from tokdfa.core.kernel_budget import pay
+from tokdfa.core.budget import is_spent, spend
+from tokdfa.errors import LimitExceeded
 from tokdfa.json_schema.number_plan import MAX_LISTED, STATE_LIMIT, remainder_states
 from tokdfa.json_schema.number_set import Number, NumberSet, written_out
 from tokdfa.json_schema.number_states import COLUMNS, explore_states
@@ -49,18 +47,12 @@ from tokdfa.regex.compile import compile_dfa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
-
 #: How far from scientific notation the point of a number with an exponent may be, where there are bounds: as far as
 #: engineering notation has it. Each digit costs about 15 states, and 8 us.
 SHIFT = 3
 
-#: Work (`tokdfa.core.budget`) of a set of numbers, of an automaton of one, and of a state of it in a union, by class.
-NS_PER_SET, NS_PER_AUTOMATON, NS_PER_MEMBER = 30_000, 60_000, 4
-#: More single numbers than this are a pattern, where they have no exponents.
-MANY = 64
-#: Members of a union that are paid for together.
-PAID_AT_ONCE = 1 << 16
+#: Work (`tokdfa.core.budget`) of a set of numbers, and of an automaton of one.
+NS_PER_SET, NS_PER_AUTOMATON = 30_000, 60_000
 
 #: Plain texts of whole numbers from a bound on.
 _WHOLE: dict[Number | None, str] = {None: "-?(0|[1-9][0-9]*)", 0: "(-?0|[1-9][0-9]*)", 1: "[1-9][0-9]*"}
@@ -122,20 +114,27 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
     joined = _join_neighbours(several)
     if len(joined) < 2:
         return number_dfa(joined[0], shift) if joined else Dfa.empty()
-    singles = [numbers for numbers in joined if numbers.is_single]
-    if shift < 0 and len(singles) > MANY:
-        rest = [numbers for numbers in joined if not numbers.is_single]
-        listed_dfa = compile_dfa(Regex(_listed_pattern(singles)))
-        return minimize(union(listed_dfa, numbers_dfa(rest, shift))) if rest else listed_dfa
-    tables, acceptings, starts = [], [], [0]
-    for numbers in joined:
-        table, accepting, _ = explore_states(numbers, shift)
-        spend(NS_PER_AUTOMATON)
-        tables.append(np.where(table < 0, -1, table + starts[-1]))
-        acceptings.append(accepting)
-        starts.append(starts[-1] + len(table))
-    table, accepting = _unite_automata(np.concatenate(tables), np.concatenate(acceptings), starts[:-1])
-    return minimize(trim_table(table, BYTE_CLASS, accepting, 0))
+    singles = [numbers for numbers in joined if numbers.is_single] if shift < 0 else []
+    parts = [number_dfa(numbers, shift) for numbers in joined if shift >= 0 or not numbers.is_single]
+    if singles:
+        parts.append(compile_dfa(Regex(_listed_pattern(singles))))
+    spend(NS_PER_AUTOMATON * len(parts))
+    try:
+        return minimize(_union_of(parts))
+    except LimitExceeded as error:
+        if is_spent(error):
+            raise
+        message = (
+            f"{len(joined)} sets of numbers together need an automaton of more than {STATE_LIMIT} states; leave out"
+            " alternatives, or their multipleOf"
+        )
+        raise LimitExceeded(message, limit="states", value=STATE_LIMIT) from None
+
+
+def _union_of(parts: Sequence[Dfa]) -> Dfa:
+    """The union of automata, half with half."""
+    half = len(parts) // 2
+    return union(_union_of(parts[:half]), _union_of(parts[half:])) if half else parts[0]
 
 
 def _list_multiples(normal: NumberSet) -> list[NumberSet]:
@@ -152,59 +151,6 @@ def _listed_pattern(singles: list[NumberSet]) -> str:
         listed = texts.setdefault("0*" if "." in text else _POINT[single.plain], [])
         listed.append("-?0" if text == "0" else text.replace(".", "[.]"))
     return "|".join(f"({'|'.join(listed)}){end}" for end, listed in texts.items())
-
-
-def _unite_automata(
-    table: npt.NDArray[np.int32], accepting: npt.NDArray[np.bool_], starts: Sequence[int]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """The union of automata that stand in one table, by the subset construction. The new start is 0.
-
-    `table`: int32 (states, classes), -1 is dead; `starts`: a state of each automaton. A word leads to at most one state
-    of each, so a set is a list without duplicates, in the order of the automata. O(members of all sets x classes).
-    """
-    message = (
-        f"{len(starts)} sets of numbers together need an automaton of more than {STATE_LIMIT} states; leave out"
-        " alternatives, or their multipleOf"
-    )
-    columns = {"targets": Column(np.int32, table.shape[1], -1)}
-    sets = InterningTable(columns, entries=1024, words=4096, limit=Limit(STATE_LIMIT, "states", message))
-    first = sets.nbytes
-    sets.intern(starts)
-    members, done = np.zeros(len(starts), dtype=np.int64), 0
-    while (done := int(_unite_automata_kernel(done, table, members, sets.struct, sets.columns["targets"]))) < len(sets):
-        sets.grow()
-    hold(first - sets.nbytes)  # it goes in a moment
-    accepts = np.logical_or.reduceat(accepting[sets.words[: sets.words_used]], sets.begin[: len(sets)])
-    return sets.columns["targets"][: len(sets)], accepts
-
-
-@kernel
-def _unite_automata_kernel(done, table, members, sets, targets):  # type: ignore[no-untyped-def]
-    """Write where each class leads from the sets from number `done` on. Returns the first one for which there was no
-    room, or how many there are. `members`: room for a set.
-    """
-    classes = table.shape[1]
-    paid = np.int64(0)
-    while done < sets.meta[COUNT]:
-        first, past = sets.begin[done], sets.begin[done + 1]
-        paid += (past - first + 4) * classes
-        if paid >= PAID_AT_ONCE:
-            pay(np.int64(NS_PER_MEMBER * paid))
-            paid = np.int64(0)
-        for column in range(classes):
-            size = 0
-            for k in range(first, past):
-                target = table[sets.words[k], column]
-                if target >= 0:
-                    members[size] = target
-                    size += 1
-            if size:
-                number = intern(members, 0, size, sets)
-                if number == NEEDS_ROOM:
-                    return done
-                targets[done, column] = number
-        done += 1
-    return done
 
 
 def _join_neighbours(sets: list[NumberSet]) -> list[NumberSet]:
