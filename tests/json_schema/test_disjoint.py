@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.json_schema.schemas import COMMON_VALUES, NAMES, documents, exact, expand, scalars, values
+from tests.json_schema.schemas import NAMES, exact, expand, scalars, values
 from tests.naive.schema_values import shape_holds
 from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema.disjoint import candidates
@@ -55,20 +55,6 @@ def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any]
     ]
     for first, second in set(combinations(range(len(parts)), 2)) - set(compared):
         assert not any({first, second} <= holders for holders in held)
-
-
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
-@given(st.lists(documents(depth=2, drafts=(4,)), min_size=2, max_size=3), st.lists(values, max_size=10))
-def test_branches_of_any_kind(parts: list[dict[str, Any]], drawn: list[Any]) -> None:
-    definitions = [part.pop("$defs") for part in parts]
-    try:
-        shape_builder, shapes = branches({"oneOf": parts, "$defs": definitions[0]})
-        compared = set(candidates(shape_builder.oracle.listed, shapes))
-        for value in map(exact, (*COMMON_VALUES, *drawn)):
-            holders = [k for k, shape in enumerate(shapes) if shape_holds(shape_builder, shape, value)]
-            assert set(combinations(holders, 2)) <= compared
-    except SchemaUnsupported:
-        assume(False)
 
 
 def test_tagged_branches_are_not_compared() -> None:

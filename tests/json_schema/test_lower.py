@@ -256,16 +256,9 @@ def test_large_schemas_are_written_when_reached() -> None:
     ("schema", "error", "words"),
     [
         ("{", OptionError, "not JSON"),
-        ({"type": "text"}, SchemaError, "type at #"),
         ({"properties": {"a": {"pattern": "("}}}, SchemaError, "pattern at #/properties/a"),
-        ({"properties": {"a": {"pattern": r"(.)\1"}}}, SchemaUnsupported, "pattern at #/properties/a"),
-        ({"items": {"minLength": -1}}, SchemaError, "minLength at #/items"),
-        ({"$ref": "http://example.com/x"}, SchemaUnsupported, "another document"),
-        ({"$ref": "#/$defs/none"}, SchemaError, "leads nowhere"),
         ({"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": 3}}, SchemaError, "a schema is"),
-        ({"type": "string", "enum": [1]}, EmptyLanguageError, "no value"),
         (False, EmptyLanguageError, "no value"),
-        ({"type": "integer", "minimum": 3, "maximum": 2}, EmptyLanguageError, "no value"),
     ],
 )
 def test_bad_schemas_name_the_place(schema: Any, error: type[Exception], words: str) -> None:

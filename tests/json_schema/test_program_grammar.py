@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,29 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.json_schema.schemas import COMMON_VALUES, documents, library_validator, small_values
-from tests.json_schema.test_lower import CASES, NOT_SPELLED, REFUSED
+from tests.json_schema.test_lower import CASES, NOT_SPELLED, REFUSED, machine_of
+from tests.json_schema.test_lower import accepts as program_takes
 from tokdfa.backends.earley_trie import machine as recogniser
-from tokdfa.backends.pushdown_trie.machine import Machine
-from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaUnsupported, TokdfaError, UnsupportedConstraint
-from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.program_grammar import schema_grammar
-from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
+    from tokdfa.backends.pushdown_trie.machine import Machine
+
 EVERY_BYTE = np.arange(256, dtype=np.uint8)
-
-
-@cache
-def pool() -> Pool:
-    return Pool(Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256]))
-
-
-def program_machine(schema: Any, **options: Any) -> Machine:
-    return Machine(lower_schema(JsonSchema(schema, **options))[0], pool())
 
 
 def grammar_machine(schema: Any, *, longest: bool = True, **options: Any) -> recogniser.Machine:
@@ -46,11 +35,6 @@ def accepts(machine: recogniser.Machine, text: str) -> bool:
     data = np.frombuffer(text.encode(), dtype=np.uint8)
     situation = machine.run(machine.start, data, 0, len(data))
     return situation >= 0 and machine.can_end(situation)
-
-
-def program_accepts(machine: Machine, text: str) -> bool:
-    row = machine.run_text(text.encode())
-    return row >= 0 and machine.can_end(row)
 
 
 def spellings(text: str) -> Iterator[str]:
@@ -93,12 +77,6 @@ def test_corpus_instances_are_judged_as_labelled(case: Any) -> None:
             assert accepts(grammar, text) == (test.valid and text not in NOT_SPELLED), text
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.name not in REFUSED], ids=lambda case: case.name)
-def test_the_same_bytes_are_allowed_along_walks(case: Any) -> None:
-    grammar, program = grammar_machine(case.schema_text), program_machine(case.schema_text)
-    assert walk_together(grammar, program, random.Random(case.name), 40) > 0
-
-
 @settings(max_examples=50)
 @given(documents(), st.lists(small_values, max_size=4), st.randoms(use_true_random=False), st.booleans(), st.booleans())
 def test_random_schemas(
@@ -109,7 +87,7 @@ def test_random_schemas(
     """
     options = {"order": "any" if any_order else "schema", "escapes": draw.choice(["all", "needed"])}
     try:
-        program = program_machine(schema, **options)
+        program = machine_of(schema, **options)
     except TokdfaError as error:
         with pytest.raises(type(error)):
             schema_grammar(JsonSchema(schema, **options))
@@ -118,7 +96,7 @@ def test_random_schemas(
     is_valid = library_validator(schema).is_valid
     for value in (*drawn, *COMMON_VALUES):
         text = json.dumps(value)
-        assert accepts(grammar, text) == program_accepts(program, text), text
+        assert accepts(grammar, text) == program_takes(program, text), text
         if accepts(grammar, text) and "multipleOf" not in str(schema):  # the library divides floats
             assert is_valid(value), text
     for _ in range(3):
@@ -131,10 +109,10 @@ SPELLED = {"whitespace_pattern": "(  )?"}, {"whitespace": "compact", "item_separ
 @pytest.mark.parametrize("options", SPELLED, ids=lambda options: next(iter(options)))
 @pytest.mark.parametrize("longest", [True, False])
 def test_blanks_and_separators(options: dict[str, str], longest: bool) -> None:
-    grammar, program = grammar_machine(True, longest=longest, **options), program_machine(True, **options)
+    grammar, program = grammar_machine(True, longest=longest, **options), machine_of(True, **options)
     taken = 0
     for text in ("[  1.5  ]", "[1.5 ]", '{"a": [1, true]}', '{"a" :1}', "[[],  {}  ]", "[  ]", "[ ]", "[1,2]", " 1"):
-        assert accepts(grammar, text) == program_accepts(program, text), text
+        assert accepts(grammar, text) == program_takes(program, text), text
         taken += accepts(grammar, text)
     assert 0 < taken < 9
 

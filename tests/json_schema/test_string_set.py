@@ -35,6 +35,8 @@ PATTERNS = (
     ".*",
     "^$",
     "^a*1*$",
+    "^a$",
+    "^(?:a|1b?){1,2}$",
 )
 
 patterns = st.lists(st.sampled_from(PATTERNS), max_size=2).map(tuple)
