@@ -91,7 +91,7 @@ class MaskStore:
                 return
             key = int(_hash_mask_kernel(mask)) if signature is None else signature
             for same, packed in self._same.get(key, ()):
-                if _are_equal_kernel(same, mask):
+                if same.tobytes() == mask.tobytes():  # 1 us for 16 kB; numpy's comparison takes 3
                     self.packed[state] = packed
                     self.nbytes += _SAME_BYTES
                     return
@@ -212,15 +212,6 @@ def count_ones(word):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _are_equal_kernel(first, second):  # type: ignore[no-untyped-def]
-    """Whether two masks are equal, without the array that numpy's comparison makes."""
-    different = np.int32(0)
-    for k in range(len(first)):  # to the end: a loop that may stop early takes one word at a time
-        different |= first[k] ^ second[k]
-    return different == 0
-
-
-@kernel
 def _hash_mask_kernel(mask):  # type: ignore[no-untyped-def]
     """A hash of a mask's words, in four lanes that the processor works on side by side."""
     prime = np.uint64(0x9E3779B97F4A7C15)
@@ -240,7 +231,6 @@ def _hash_mask_kernel(mask):  # type: ignore[no-untyped-def]
 def _warm_up() -> None:
     """Run every kernel of this page once."""
     mask = np.zeros(1, dtype=np.int32)
-    _are_equal_kernel(mask, mask)
     _hash_mask_kernel(mask)
     list_tokens_kernel(mask, mask)
     write_tokens_kernel(mask, mask)

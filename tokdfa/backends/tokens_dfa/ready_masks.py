@@ -19,7 +19,7 @@ import numpy as np
 from tokdfa.core.jit import kernel
 from tokdfa.mask import mask_words
 from tokdfa.token_automata.columns import distinct_rows
-from tokdfa.vocabulary.mask_store import NARROW
+from tokdfa.vocabulary.mask_store import NARROW, add_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -119,42 +119,35 @@ def _fill_masks_kernel(  # type: ignore[no-untyped-def]
 ):
     for token_class in range(len(big)):
         if big[token_class] >= 0:
-            for m in range(member_offsets[token_class], member_offsets[token_class + 1]):
-                _set_bit(packed[big[token_class]], members[m])
+            begin, past = member_offsets[token_class], member_offsets[token_class + 1]
+            add_tokens_kernel(members[begin:past], packed[big[token_class]])
     for mask in range(count):
         end = plan[_PLACE, mask]
         here = data[end : plan[_PLACE, mask + 1]]
         is_narrow = plan[_TOKENS, mask] <= NARROW
         for k in range(offsets[plan[_ALLOWED, mask]], offsets[plan[_ALLOWED, mask] + 1]):
             token_class = classes[k]
+            begin, past = member_offsets[token_class], member_offsets[token_class + 1]
             if is_narrow:
-                for m in range(member_offsets[token_class], member_offsets[token_class + 1]):
+                for m in range(begin, past):
                     data[end] = members[m]
                     end += 1
             elif big[token_class] >= 0:
                 here |= packed[big[token_class]]
             else:
-                for m in range(member_offsets[token_class], member_offsets[token_class + 1]):
-                    _set_bit(here, members[m])
+                add_tokens_kernel(members[begin:past], here)
         if plan[_ENDS, mask] == 1:
-            for token in end_tokens:
-                if is_narrow:
+            if is_narrow:
+                for token in end_tokens:
                     data[end] = token
                     end += 1
-                else:
-                    _set_bit(here, token)
+            else:
+                add_tokens_kernel(end_tokens, here)
 
 
 @kernel
 def _assemble_mask_kernel(classes, member_offsets, members, end_tokens, out):  # type: ignore[no-untyped-def]
     out[:] = 0
     for token_class in classes:
-        for m in range(member_offsets[token_class], member_offsets[token_class + 1]):
-            _set_bit(out, members[m])
-    for token in end_tokens:
-        _set_bit(out, token)
-
-
-@kernel
-def _set_bit(mask, token):  # type: ignore[no-untyped-def]
-    mask[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
+        add_tokens_kernel(members[member_offsets[token_class] : member_offsets[token_class + 1]], out)
+    add_tokens_kernel(end_tokens, out)
