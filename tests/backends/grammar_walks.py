@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import yaml
@@ -24,6 +25,8 @@ SPECIAL = Vocabulary(
     end_tokens=[130],
     special_tokens={128: "<|tool|>", 129: "<|end|>", 130: "</s>"},
 )
+#: Letters, and tokens of several.
+SHORT = Vocabulary([b"a", b"b", b"c", b"ab", b"ba", b"aab", b"bc", b"abab", b""], end_tokens=[8])
 
 
 @cache
@@ -55,6 +58,28 @@ def bytes_start(constraint, backend="pushdown_trie", **options):
 def advance_all(matcher, tokens):
     for token in tokens:
         matcher.advance(token)
+
+
+def check_every_text(compiled, accepts, length=8):
+    """Masks over SHORT after up to 3 letters, by brute force: `accepts` is asked of every text of up to `length`."""
+    texts = ["".join(letters) for size in range(length + 1) for letters in product("abc", repeat=size)]
+    complete = set(filter(accepts, texts))
+    possible = {text[:end] for text in complete for end in range(len(text) + 1)}
+    agenda, checked = [(compiled.start(), "")], 0
+    while agenda:
+        matcher, text = agenda.pop()
+        allowed = mask_of(matcher)
+        for token in range(8):
+            longer = text + SHORT.token_bytes(token).decode()
+            assert (token in allowed) >= (longer in possible), longer
+            if token in allowed:
+                checked += 1
+                assert longer in possible or len(longer) > 3, longer
+                if len(longer) <= 3:
+                    agenda.append((matcher.fork(), longer))
+                    agenda[-1][0].advance(token)
+        assert (8 in allowed) == matcher.can_end() == (text in complete)
+    assert checked
 
 
 def accepts(matcher, text):

@@ -152,7 +152,8 @@ _EARLEY = st.tuples(
     st.just("earley_trie"),
     _some(mask=("slices", "walk"), patience=(0, 3), **dict.fromkeys(("shared_effects", "clip_counters", "memo"), _OFF)),
 )
-_CFG_FSM = st.tuples(st.just("cfg_fsm"), _some(masks=("walk",), memo=_OFF))
+_SHIFT = ("conflicts", "shift")  # most drawn grammars have some
+_CFG_FSM = st.tuples(st.just("cfg_fsm"), _some(masks=("walk",), memo=_OFF).map(lambda chosen: (_SHIFT, *chosen)))
 _INDEX = st.sampled_from((("token_index", ()), ("token_index", (("lazy", True),)), ("tokens_dfa", ())))
 
 

@@ -40,15 +40,15 @@ COMPILES: list[tuple[Constraint, str, dict[str, Any]]] = [
     (FAR, "token_index", {"lazy": False}),
     (Grammar(rules(1_000)), "pushdown_trie", {}),
     (Grammar(rules(1_000)), "earley_trie", {}),
-    (Grammar(choices(150)), "cfg_fsm", {}),
+    (Grammar(choices(150)), "cfg_fsm", {"conflicts": "shift"}),
     (Grammar('start: A "x" B "x" C\nA: /(a|b)*a(a|b){9}/\nB: /(a|b)*b(a|b){9}/\nC: /[ab]+/\n'), "cfg_fsm", {}),
 ]
 STEPS: list[tuple[Constraint, str, dict[str, Any], bytes]] = [
     (PERIODS, "pushdown_trie", {}, b""),
     (PERIODS, "token_index", {"lazy": True}, b""),
     (Grammar(AMBIGUOUS), "earley_trie", {}, b"ab" * 150),
-    (Grammar(CONFLICTS), "cfg_fsm", {"masks": "walk"}, b"n+n*(n+n"),
-    (Grammar(CONFLICTS), "cfg_fsm", {"masks": "vectors"}, b"n+n*(n+n"),
+    (Grammar(CONFLICTS), "cfg_fsm", {"masks": "walk", "conflicts": "shift"}, b"n+n*(n+n"),
+    (Grammar(CONFLICTS), "cfg_fsm", {"masks": "vectors", "conflicts": "shift"}, b"n+n*(n+n"),
 ]
 
 
@@ -138,7 +138,8 @@ def test_work_on_stacks_grows_with_their_number_only() -> None:
     """A search for an end meets stacks that are ever deeper; each takes as much work as the ones before."""
     work = []
     for limit in (500, 1_000, 2_000):
-        matcher = tokdfa.compile(Grammar(DEEP), vocabulary(), backend="cfg_fsm", max_search=limit).start()
+        options: dict[str, Any] = {"conflicts": "shift", "max_search": limit}
+        matcher = tokdfa.compile(Grammar(DEEP), vocabulary(), backend="cfg_fsm", **options).start()
         with spending(Budget(100, 2_000), "a step") as account, pytest.raises(LimitExceeded, match="max_search"):
             list(map(matcher.advance, b"abab"))
         work.append(account.work_done)

@@ -6,7 +6,6 @@ may be, and the speculative terminal tree, the terminals that the next token may
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 (typer reads the annotations)
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Matcher
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
-
-#: Branches that are printed, the widest ones.
-PRINTED_BRANCHES = 40
 
 
 def mask(
@@ -79,9 +75,6 @@ def show(
     ] = "pushdown_trie",
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="cfg_fsm: whose tokens.")] = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="cfg_fsm: text that has been generated already.")] = "",
-    tree: Annotated[
-        Path | None, typer.Option("--tree", help="cfg_fsm: draw the speculative terminal tree (.svg, .pdf, .png).")
-    ] = None,
 ) -> None:
     """Print what a backend makes of a constraint: its program, or which terminals the next token may run through."""
     constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
@@ -90,11 +83,11 @@ def show(
             raise OptionError("--lexer is for --backend pushdown_trie; cfg_fsm lexes as Lark does")
         if tokenizer is None:
             raise OptionError("which terminals a token runs through depends on the vocabulary: give --tokenizer")
-        _print_situation(constraint, tokenizer, prefix, tree, Console())
+        _print_situation(constraint, tokenizer, prefix, Console())
     elif backend != "pushdown_trie":
         raise OptionError(f"--backend is one of pushdown_trie, cfg_fsm here, not {backend!r}")
-    elif tree is not None or prefix or tokenizer is not None:
-        raise OptionError("--tree, --prefix and --tokenizer are for --backend cfg_fsm; a program knows no tokens")
+    elif prefix or tokenizer is not None:
+        raise OptionError("--prefix and --tokenizer are for --backend cfg_fsm; a program knows no tokens")
     else:
         _print_program(constraint, lexer or "longest", Console())
 
@@ -117,10 +110,8 @@ def _print_program(constraint: Constraint, lexer: str, console: Console) -> None
     console.print(plain(format_program(program)), highlight=False, soft_wrap=True)
 
 
-def _print_situation(
-    constraint: Constraint, tokenizer: str, prefix: str, drawing: Path | None, console: Console
-) -> None:
-    from tokdfa.backends.cfg_fsm.tree_graph import tree_to_networkx
+def _print_situation(constraint: Constraint, tokenizer: str, prefix: str, console: Console) -> None:
+    from tokdfa.backends.cfg_fsm.tree_graph import tree_text, tree_to_networkx
     from tokdfa.backends.registry import create_backend
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -130,10 +121,7 @@ def _print_situation(
     advance_by_text(matcher, loaded, prefix, console)
     _print_readings(compiled.machine, matcher.state, console)
     graph = tree_to_networkx(compiled.machine, compiled.filler, loaded.vocabulary, matcher.state)
-    _print_tree(graph, console)
-    if drawing is not None:
-        _save_tree(graph, drawing, f"{constraint.name}, after {prefix!r}")
-        console.print(f"drawing   {drawing}", markup=False, highlight=False, soft_wrap=True)
+    console.print(plain(tree_text(graph)), highlight=False, soft_wrap=True)
 
 
 def _print_readings(machine: Any, situation: int, console: Console) -> None:
@@ -151,45 +139,6 @@ def _print_readings(machine: Any, situation: int, console: Console) -> None:
         end = ", may end" if reading.may_end else ""
         table.add_row(where + end, *map(plain, cells), str(len(reading.stack)))
     console.print(table)
-
-
-def _print_tree(graph: Any, console: Console) -> None:
-    """The widest branches, each below the one that it goes on from."""
-    from rich.tree import Tree
-
-    from tokdfa.automata.graph import token_label
-
-    ranked = sorted(graph, key=lambda node: (-graph.nodes[node]["tokens"], node))
-    root = Tree(f"{graph.nodes[0]['tokens']:,} tokens", highlight=False)
-    printed = {0: root}
-    for node in ranked[1:PRINTED_BRANCHES]:
-        data, (parent,) = graph.nodes[node], graph.predecessors(node)
-        terminal = graph.edges[parent, node]["terminal"]
-        where = f"past {terminal}" if terminal else " | ".join(data["may_become"])
-        text = f"{where}: {data['tokens']:,}"
-        if data["examples"]:
-            text += f"; {data['ending']:,} end here: {'  '.join(map(token_label, data['examples']))}"
-        printed[node] = printed[parent].add(plain(text))
-    if len(graph) > PRINTED_BRANCHES:
-        root.add(f"and {len(graph) - PRINTED_BRANCHES} narrower branches")
-    console.print(root)
-
-
-def _save_tree(graph: Any, path: Path, title: str) -> None:
-    """Write the drawing; the end of the file's name says in which format."""
-    import matplotlib.pyplot as plt
-
-    from tokdfa.backends.cfg_fsm.tree_drawing import draw_tree
-
-    figure = draw_tree(graph, title=title).figure
-    known = figure.canvas.get_supported_filetypes()
-    try:
-        if path.suffix[1:] not in known:
-            raise OptionError(f"{path}: the name of a drawing ends in .svg, .pdf or .png")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.1)
-    finally:
-        plt.close(figure)
 
 
 def advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str, console: Console) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from itertools import product
 
 import pytest
 
 from tests.backends.cfg_fsm.oracles import FOLDER, corpus, lark_accepts
-from tests.backends.grammar_walks import advance_all, compile_with, tokenizer_of, walk_all
+from tests.backends.grammar_walks import SHORT, advance_all, check_every_text, compile_with, tokenizer_of, walk_all
 from tests.grammar.lexed_cfgs import mask_of
 from tokdfa.backends.laws.contract import check_backend, toy_cases
 from tokdfa.errors import (
@@ -61,32 +60,12 @@ HARD = [
     'start: "a" start ["b" start] | "ab"\n',
     'start: e start "a" | "b"\ne: "c"?\n',
 ]
-SHORT = Vocabulary([b"a", b"b", b"c", b"ab", b"ba", b"aab", b"bc", b"abab", b""], end_tokens=[8])
 
 
 @pytest.mark.parametrize("grammar", HARD)
 @pytest.mark.parametrize("way", ["vectors", "walk"])
 def test_no_token_too_many_and_none_too_few(grammar: str, way: str) -> None:
-    """By brute force: every text of up to 8 letters is asked of Lark."""
-    texts = ["".join(letters) for length in range(9) for letters in product("abc", repeat=length)]
-    possible = {text[:end] for text in texts if lark_accepts(grammar, text) for end in range(len(text) + 1)}
-    compiled = compile_grammar(grammar, SHORT, masks=way)
-    agenda = [(compiled.start(), "")]
-    checked = 0
-    while agenda:
-        matcher, text = agenda.pop()
-        allowed = mask_of(matcher)
-        for token in range(8):
-            longer = text + SHORT.token_bytes(token).decode()
-            assert (token in allowed) >= (longer in possible), longer
-            if token in allowed:
-                checked += 1
-                assert longer in possible or len(longer) > 3, longer
-                if len(longer) <= 3:
-                    agenda.append((matcher.fork(), longer))
-                    agenda[-1][0].advance(token)
-        assert (8 in allowed) == matcher.can_end() == lark_accepts(grammar, text)
-    assert checked
+    check_every_text(compile_grammar(grammar, SHORT, masks=way, conflicts="shift"), partial(lark_accepts, grammar))
 
 
 def test_a_vocabulary_with_gaps() -> None:
@@ -110,10 +89,6 @@ def test_what_is_refused() -> None:
     vocab = tokenizer_of("bytes").vocabulary
     with pytest.raises(UnsupportedConstraint, match=r"(?s)Reduce/Reduce.*earley_trie"):
         compile_grammar((FOLDER / "sql.lark").read_text(), vocab)
-    dangling = 'start: "if" start ["else" start] | "x"\n%ignore " "'
-    assert compile_grammar(dangling, vocab).machine.tables.conflicts
-    with pytest.raises(UnsupportedConstraint, match=r"(?s)Shift/Reduce.*earley_trie"):
-        compile_grammar(dangling, vocab, conflicts="refuse")
     with pytest.raises(EmptyLanguageError):
         compile_grammar("start: A A\nA: /a+/", vocab)
 

@@ -28,8 +28,8 @@ In reading order: `lark_tables` (Lark's tables as arrays), `match_program` and `
 `contextual` (lexer states, all of them, before the first byte), `stacks`, `liveness`, `hypotheses` (lexer and parser
 together), `machine` (all of it). Masks, in two ways: `walk` (hypothesis sets along the flat token trie), and `splits`
 with `speculation`: 003's prefix and suffix pairs, vectors for each lexer state, and the tree of terminals that one
-token may run through. To look at them: `describe` (situations in words), `tree_graph` and `tree_drawing`. The design by
-itself, without Lark: `regex_fsm`, whose objects are put together by ``+`` and ``|``, by products of `packed_vectors`.
+token may run through. To look at them: `describe` (situations in words) and `tree_graph`. The design by itself,
+without Lark: `regex_fsm`, whose objects are put together by ``+`` and ``|``, by products of `packed_vectors`.
 
 Departures from 003. Its vectors belong to the states of terminals; ours to lexer states, which know about the
 order of terminals. Its tree is cached by the parser's stack; ours by the terminals passed and the contexts between

@@ -24,11 +24,12 @@ def refusal(message: str, text: str, start: str) -> TokdfaError:
     return GrammarSyntaxError(f"Lark refuses the grammar: {message}", text, *(places or [(1, 1)])[0])
 
 
-def not_lalr(report: str) -> UnsupportedConstraint:
-    """The error for a grammar with conflicts; `report` is Lark's."""
+def not_lalr(report: str, advice: str = "") -> UnsupportedConstraint:
+    """The error for a grammar with conflicts; `report` is Lark's, `advice` what else helps."""
     return UnsupportedConstraint(
         f"the grammar is not LALR(1), says Lark:\n{report}\n"
-        "rewrite these rules, or use the backend earley_trie, which takes every context-free grammar"
+        "rewrite these rules, or use the backend pushdown_trie or earley_trie, which take every context-free grammar"
+        + advice
     )
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: What it takes Lark to read a character and a terminal of a grammar, to look at a rule and at an item of a state; and
 #: what an item holds.
 NS_PER_CHARACTER, NS_PER_TERMINAL, NS_PER_RULE, NS_PER_ITEM, BYTES_PER_ITEM = 10_000, 20_000, 2_500, 2_000, 100
+#: So many conflicts are told of.
+SHOWN_CONFLICTS = 10
 #: What Lark calls the end of the text.
 END_NAME = "$END"
 
@@ -96,7 +98,9 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
     analysis = loaded.parser.parser.analysis
     found = _resolved_conflicts(analysis)
     if found and conflicts == "refuse":
-        raise not_lalr("\n".join(found))
+        report = "\n".join(found[:SHOWN_CONFLICTS])
+        report += f"\nand {len(found) - SHOWN_CONFLICTS} more" if len(found) > SHOWN_CONFLICTS else ""
+        raise not_lalr(report, "; conflicts=shift takes the texts that Lark accepts, and may lose others")
     return _make_tables(loaded, analysis, terminals, start, found)
 
 

@@ -6,8 +6,8 @@ hypotheses that the text leaves open, as one number; so rollback and fork cost n
 their masks.
 
 Its language is that of Lark with ``parser="lalr", lexer="contextual"``, which is not always the grammar's own: a
-keyword is taken for nothing else where it may stand, a lexeme is what the first terminal in Lark's order matches, and a
-conflict between a shift and a reduction is a shift. Ignored text may stand at both ends, too.
+keyword is taken for nothing else where it may stand, and a lexeme is what the first terminal in Lark's order matches.
+Ignored text may stand at both ends, too.
 
 Options:
 
@@ -15,7 +15,8 @@ Options:
   that other tokens run through (`tokdfa.backends.cfg_fsm.speculation`); ``walk`` walks the token trie with sets of
   hypotheses.
 - ``memo``: keep the mask of a situation once made. ``memo_steps``: keep where tokens led.
-- ``conflicts``: ``shift`` resolves them as Lark does, ``refuse`` refuses the grammar, as Lark's strict mode does.
+- ``conflicts``: ``refuse`` refuses a grammar that is not LALR(1), as Lark's strict mode does; ``shift`` resolves a
+  conflict between a shift and a reduction as Lark does without it, by which texts of the grammar may be lost.
 
 Dead ends. There are none. If the machine is certified (see the package), what can be completed is seen at once; if not,
 it is searched, once for each stack (at most ``max_search`` hypotheses a search). If the vocabulary lacks bytes that the
@@ -47,14 +48,15 @@ class CfgFsm(Backend):
     summary: ClassVar[str] = "Lark's LALR(1) parser and contextual lexer over tokens (RegexFSM concatenation and union)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar")
     known_differences: ClassVar[dict[str, str]] = {
-        "texts_accepted": "texts are those that Lark's LALR(1) parser accepts with its contextual lexer"
+        "compiles": "grammars that are not LALR(1) are refused with Lark's report",
+        "texts_accepted": "texts are those that Lark's LALR(1) parser accepts with its contextual lexer",
     }
     own_readings: ClassVar[tuple[str, ...]] = ("grammar",)
     options: ClassVar[tuple[Option, ...]] = (
         Option("masks", str, "vectors", "how a new mask is made", choices=("vectors", "walk")),
         Option("memo", bool, True, "keep the mask of a situation once made"),
         Option("memo_steps", bool, True, "keep where each token led from each situation"),
-        Option("conflicts", str, "shift", "what to do with a shift/reduce conflict", choices=("shift", "refuse")),
+        Option("conflicts", str, "refuse", "what to do with a shift/reduce conflict", choices=("shift", "refuse")),
         Option("max_lexer_states", int, 20_000, "limit on lexer states", minimum=16),
         Option("max_stacks", int, 1_000_000, "limit on parser stacks", minimum=16),
         Option("max_situations", int, 1_000_000, "limit on situations", minimum=16),

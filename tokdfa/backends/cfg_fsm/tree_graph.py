@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.automata.graph import token_label
 from tokdfa.backends.cfg_fsm.describe import leading_outcomes, may_become, terminal_name
 from tokdfa.core.packages import import_library
 from tokdfa.errors import LimitExceeded
@@ -90,6 +91,24 @@ def tree_to_networkx(
         )
         graph.add_edge(numbers[branch.parent], number, terminal=branch.terminal, residue=branch.residue)
     return graph
+
+
+def tree_text(graph: Any, limit: int = 40) -> str:
+    """A graph made by `tree_to_networkx` as indented lines: the `limit` nodes that most tokens use."""
+    networkx = import_library("networkx", "a tree")
+
+    ranked = sorted(graph, key=lambda node: (-graph.nodes[node]["tokens"], node))
+    kept = graph.subgraph(ranked[:limit]).copy()
+    for node, data in kept.nodes(data=True):
+        terminal = "".join(graph.edges[parent, node]["terminal"] for parent in graph.predecessors(node))
+        where = f"past {terminal}: " if terminal else f"{' | '.join(data['may_become'])}: " if node else ""
+        data["label"] = f"{where}{data['tokens']:,} token{'s' * (data['tokens'] > 1)}"
+        if data["examples"]:
+            data["label"] += f"; {data['ending']:,} end here: {'  '.join(map(token_label, data['examples']))}"
+    lines = list(networkx.generate_network_text(kept, sources=[0]))
+    if len(graph) > len(kept):
+        lines.append(f"and {len(graph) - len(kept)} narrower")
+    return "\n".join(lines)
 
 
 def _spread(machine: Machine, speculation: Speculation, situation: int) -> tuple[list[_Branch], list[Ids]]:
