@@ -186,20 +186,15 @@ class LazyTokenIndex(CompiledConstraint):
             if self._per_token:
                 allowed = [token for token in self.vocab.trie.order.tolist() if self.step(state, token) >= 0]
                 out |= masks.mask_from_ids(allowed, self.vocab.size)
-                count(tokens_run=self.vocab.trie.order.size)
+                count(masks_made=1, tokens_run=self.vocab.trie.order.size)
             else:
-                done = walk(self.vocab.trie, self.automaton, state, out)
-                count(
-                    trie_nodes_visited=done.nodes_visited,
-                    trie_nodes_skipped=done.nodes_skipped,
-                    rows_filled=done.rows_filled,
-                )
+                visited, skipped, filled = walk(self.vocab.trie, self.automaton, state, out)
+                count(masks_made=1, trie_nodes_visited=visited, trie_nodes_skipped=skipped, rows_filled=filled)
             if self.accepts(state):
                 _set_ends(out, self.vocab)
             if self._keep:
                 self.masks.keep(state, out)
-            self._update_sizes()
-        count(masks_made=1)
+                self._update_sizes()
 
 
 class ExplicitTokenIndex(CompiledConstraint):

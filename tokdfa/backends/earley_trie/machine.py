@@ -120,10 +120,6 @@ class Machine:
         """Memory of all tables in bytes."""
         return self.lexer.nbytes + self.rows.nbytes + self.situations.nbytes + self.chain.nbytes
 
-    def counter(self, which: int) -> int:
-        """One of the counters S_NODES, S_ENDS, S_SCANS and S_REUSED."""
-        return int(self.meta[which])
-
     def start_state(self, row: int) -> int:
         """The lexer state in which the lexemes that `row` allows may begin."""
         return self.supplied(lambda: _find_start(row, self.lexer.arrays, self.rows.arrays, self.meta))

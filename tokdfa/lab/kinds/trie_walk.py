@@ -9,13 +9,14 @@ One item is a tokenizer and a pattern. For the mask of the pattern's first state
   walk are counted;
 - ``004, recursion``, ``004, array``, ``004, no recursion``: the steps by which toktrie gets there, in plain Python
   (`tokdfa.vocabulary.walk_forms`), timed `ladder` times, 0 to leave them out;
+- ``earley_trie``: walks without tables and memories, a lexer and Earley rows at each node; a regex is a grammar of one
+  lexeme;
 - each peer: `Matcher.fill_mask` of a fresh fork of a matcher that has not made a mask yet, after another fork has made
   the same mask once. So tables that forks share are warm, and a peer that remembers its last mask cannot answer from
   memory. Forking is not timed.
 
-An item of a grammar with texts has the rows ``earley_trie, grammar`` (walks without tables and memories, a lexer and
-Earley rows at each node) and the peer's: all masks of the texts, their times and nodes summed, so that a node of a
-grammar's walk stands beside one of a regex's in one table.
+An item of a grammar with texts has the rows of ``earley_trie`` and the peer: all masks of the texts, their times and
+nodes summed, so that a node of a grammar's walk stands beside one of a regex's in one table.
 
 ``cycles`` are ``ns_per_node`` over what a cycle takes, measured beside the walks by a chain of dependent additions
 (`tokdfa.vocabulary.cycle_clock`). ``ns_per_node`` divides by the nodes that our walk visits, for all engines: a peer's
@@ -68,9 +69,9 @@ if TYPE_CHECKING:
 PEER: Literal["llguidance"] = "llguidance"
 PEER_OPTIONS = {"slices": "off"}
 LAYOUT = "004's layout"
-#: Our engine on a grammar, and the options under which it walks the trie for every mask.
-GRAMMAR = "earley_trie, grammar"
-GRAMMAR_OPTIONS = {"mask": "walk", "memo": False, "memo_steps": False, "shared_effects": False}
+#: Our engine of grammars, and the options under which it walks the trie for every mask.
+EARLEY = "earley_trie"
+EARLEY_OPTIONS = {"mask": "walk", "memo": False, "memo_steps": False, "shared_effects": False}
 
 
 class Settings(Strict):
@@ -97,12 +98,12 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     about: dict[str, Any] = {"pattern": None, "build_ms": None}
     accesses: dict[str, tuple[float, float]] = {}
     if isinstance(constraint, Grammar) and entry.texts:
-        ours = GRAMMAR
-        compiled = {GRAMMAR: create_backend("earley_trie", vocab, **GRAMMAR_OPTIONS).compile(constraint)}
+        ours = EARLEY
+        compiled = {EARLEY: create_backend(EARLEY, vocab, **EARLEY_OPTIONS).compile(constraint)}
         compiled |= {f"{PEER} slices off": peer for peer in peers}
         places = {engine: _places(one, entry.texts, tokenizer) for engine, one in compiled.items()}
         engines = {engine: [_fill_fork(one) for one in matchers] for engine, matchers in places.items()}
-        nodes = sum(_count_nodes(matcher, vocab.size) for matcher in places[GRAMMAR])
+        nodes = sum(_count_nodes(matcher, vocab.size) for matcher in places[EARLEY])
     elif isinstance(constraint, Regex):
         ours, table = "tokdfa", compile_lazy(constraint)
         build_ns = [time_call(partial(build_trie, vocab.joined_bytes))[1] for _ in range(5)]
@@ -113,6 +114,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
             ours: [_fill_fork(lazy.start())],
             "tokdfa, walk alone": [lambda: _walk_once(lambda mask: walk(vocab.trie, table, 0, mask), vocab.size)],
         }
+        engines[EARLEY] = [_fill_fork(create_backend(EARLEY, vocab, **EARLEY_OPTIONS).compile(constraint).start())]
         layouts, accesses = _layouts(vocab.trie, table)
         engines |= {engine: [fill] for engine, fill in layouts.items()}
         engines |= {f"{PEER} slices off": [_fill_fork(peer.start())] for peer in peers}
