@@ -51,7 +51,7 @@ FAST = {
     "lab/measure": "workloads oracle engines",
     "lab/run": "tasks",
     "lab/declare": "columns",
-    "cli": "cost",
+    "cli": "models",
 }
 FAST_FILES = {HERE / folder / f"test_{name}.py" for folder, names in FAST.items() for name in names.split()}
 

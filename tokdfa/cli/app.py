@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 import tokdfa
-from tokdfa.cli import arguments, cache, cost, experiments, models, proper, show, skew, warmup
+from tokdfa.cli import arguments, cache, experiments, models, proper, show, skew, warmup
 from tokdfa.cli import report as reports
 from tokdfa.cli.text import plain, print_error, print_plain
 from tokdfa.errors import TokdfaError
@@ -121,7 +121,7 @@ def _interruption(what: str) -> Iterator[None]:
 
 
 _elsewhere: tuple[Callable[..., None], ...] = (
-    *(reports.report, reports.compare, cost.cost, cache.cache, show.mask, show.show),
+    *(reports.report, reports.compare, cache.cache, show.mask, show.show),
     *(proper.proper, models.models, skew.skew, warmup.warmup),
 )
 for command in _elsewhere:

@@ -1,7 +1,7 @@
 """The proper sequences of a tokenizer in figures: how many rules, tokens and states; what a token forbids, and by what.
 
-Nothing else is built on these; they are for people who look at a tokenizer (``tokdfa proper --statistics``,
-``--after``), and for comparing with 002, whose notebook reports 12,260 as the largest count for Mistral v1.
+Nothing else is built on these; they are for people who look at a tokenizer, and for comparing with 002, whose notebook
+reports 12,260 as the largest count for Mistral v1.
 """
 
 from __future__ import annotations
