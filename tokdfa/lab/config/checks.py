@@ -83,12 +83,6 @@ def require_known(source: YamlSource, where: Where, what: str, name: Any, known:
         raise source.error(str(UnknownNameError(what, name, known)), where)
 
 
-def refuse_unknown(source: YamlSource, entry: dict[str, Any], where: Where, known: Iterable[str]) -> None:
-    """Refuse keys that do not exist."""
-    for key in entry:
-        require_known(source, (*where, key), "key", key, known)
-
-
 def refuse_twice(source: YamlSource, what: str, names: Sequence[str], places: Sequence[Where]) -> None:
     """Refuse names that are not distinct; `places` are theirs."""
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -102,7 +96,7 @@ def as_model(source: YamlSource, model: type[ModelT], data: Any, where: Where) -
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        faults = error.errors(include_url=False)
+        faults = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
         first = faults[0]
         place = (*where, *(part for part in first["loc"] if isinstance(part, int) or part in _spelled(data)))
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""

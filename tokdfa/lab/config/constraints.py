@@ -3,8 +3,8 @@
 An entry of the file is a constraint by itself, or names files: ``{file: inputs/regexes.yaml, only: [email]}`` is those
 of a list of entries, ``{schema_folder: inputs/schemas, only: [values---month]}`` an entry for each schema of a folder,
 ``{function_calls: 1000}`` as many schemas of function calls, drawn by the experiment's seed, ``{label: letters,
-regex: '[a-z]{1,n}', n: [8, 16]}`` the members of a family that grows; ``grammar_file``, ``schema_file`` and
-``texts_file`` stand for what their files hold.
+regex: '[a-z]{1,n}', n: [8, 16]}`` the members of a family that grows. Keys beside these are added to each
+entry. ``grammar_file``, ``schema_file`` and ``texts_file`` stand for what their files hold.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.errors import RegexUnsupported, TokdfaError
 from tokdfa.lab.config import checks
 from tokdfa.lab.config.yaml_source import YamlSource, read_text
-from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, SCHEMA_OPTIONS, ConstraintEntry, fault_of_keys
+from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.function_calls import draw_calls
 from tokdfa.lab.measure.growing import fill_grammar, fill_schema, fill_template
 from tokdfa.lab.measure.schema_corpus import read_case
@@ -56,35 +56,32 @@ def _included(source: YamlSource, entry: Any, where: Where, seed: Any) -> list[C
     return _entries_of_folder(source, entry, where) if "schema_folder" in entry else []
 
 
+def _beside(entry: dict[str, Any], *own: str) -> dict[str, Any]:
+    """The keys of an entry that are added to each of those that it stands for."""
+    return {key: value for key, value in entry.items() if key not in own}
+
+
 def _entries_of_file(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
     """The entries of ``{file: inputs/regexes.yaml, only: [email, date]}``, in the order of `only` if it is given.
 
     ``texts_file``: a file with the texts of each, by label.
     """
-    checks.refuse_unknown(source, entry, where, ("file", "only", "texts_file", "tokenizers"))
     included = checks.read_beside(source, entry["file"], (*where, "file"))
     items = checks.as_list(included, included.data, ())
     if not items:
         raise source.error(f"{included.path} has no constraints", (*where, "file"))
-    found = [_constraint(included, item, (index,)) for index, item in enumerate(items)]
-    places = [(index,) for index in range(len(found))]
-    checks.refuse_twice(included, "constraint label", [one.label for one in found], places)
+    more, texts = _beside(entry, "file", "only", "texts_file"), {}
     if "texts_file" in entry:
-        texts = checks.read_beside(source, entry["texts_file"], (*where, "texts_file"))
-        of_label = checks.as_mapping(texts, texts.data, ())
-        found = [_with_texts(texts, one, of_label) for one in found]
-    if "tokenizers" in entry:
-        found = [one.model_copy(update={"tokenizers": entry["tokenizers"]}) for one in found]
+        of_label = checks.read_beside(source, entry["texts_file"], (*where, "texts_file"))
+        texts = {label: {"texts": own} for label, own in checks.as_mapping(of_label, of_label.data, ()).items()}
+    places: list[Where] = [(index,) for index in range(len(items))]
+    found = []
+    for raw, place in zip(items, places, strict=True):
+        item = checks.as_mapping(included, raw, place)
+        found.append(_constraint(included, {**item, **texts.get(item.get("label", ""), {}), **more}, place))
+    checks.refuse_twice(included, "constraint label", [one.label for one in found], places)
     by_label = {one.label: one for one in found}
     return [by_label[label] for label in _chosen(source, entry, where, str(included.path), by_label)]
-
-
-def _with_texts(texts: YamlSource, entry: ConstraintEntry, of_label: dict[str, Any]) -> ConstraintEntry:
-    """`entry` with the texts of its label, if there are some."""
-    if entry.label not in of_label:
-        return entry
-    known = entry.model_dump(exclude_defaults=True)
-    return checks.as_model(texts, ConstraintEntry, {**known, "texts": of_label[entry.label]}, (entry.label,))
 
 
 def _family(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) -> list[ConstraintEntry]:
@@ -111,38 +108,30 @@ def _family(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) 
 
 
 def _drawn_calls(source: YamlSource, entry: dict[str, Any], where: Where, seed: Any) -> list[ConstraintEntry]:
-    """So many function calls (`tokdfa.lab.measure.function_calls`), all with the options beside their number."""
-    checks.refuse_unknown(source, entry, where, ("function_calls", *SCHEMA_OPTIONS))
+    """So many function calls (`tokdfa.lab.measure.function_calls`)."""
     count = entry["function_calls"]
     if not isinstance(count, int) or not 0 < count <= checks.MAX_ENTRIES:
         raise source.error(f"a number of calls is expected, not {checks.brief(count)}", (*where, "function_calls"))
-    options = {key: value for key, value in entry.items() if key in SCHEMA_OPTIONS}
-    return [
-        _constraint(source, {"label": label, "json_schema": schema, "texts": texts, **options}, where)
-        for label, schema, texts in draw_calls(count, seed)
+    drawn = [
+        {"label": label, "json_schema": schema, "texts": texts} for label, schema, texts in draw_calls(count, seed)
     ]
+    return [_constraint(source, {**one, **_beside(entry, "function_calls")}, where) for one in drawn]
 
 
 def _entries_of_folder(source: YamlSource, entry: dict[str, Any], where: Where) -> list[ConstraintEntry]:
-    """The schemas of ``{schema_folder: inputs/schemas, only: [values---month]}``, all with the options beside these."""
-    checks.refuse_unknown(source, entry, where, ("schema_folder", "only", *SCHEMA_OPTIONS))
-    name = entry["schema_folder"]
+    """The schemas of ``{schema_folder: inputs/schemas, only: [values---month]}``."""
+    name, more = entry["schema_folder"], _beside(entry, "schema_folder", "only")
     folder = checks.path_beside(source, name, (*where, "schema_folder"), "folder")
     known = sorted(path.stem for path in folder.glob("*.json"))
     if not known:
         raise source.error(f"there are no files *.json in {folder}", (*where, "schema_folder"))
-    options = {key: value for key, value in entry.items() if key in SCHEMA_OPTIONS}
-    return [
-        _constraint(source, {"schema_file": f"{name}/{stem}.json", **options}, where)
-        for stem in _chosen(source, entry, where, str(folder), known)
-    ]
+    chosen = _chosen(source, entry, where, str(folder), known)
+    return [_constraint(source, {"schema_file": f"{name}/{stem}.json", **more}, where) for stem in chosen]
 
 
 def _chosen(source: YamlSource, entry: dict[str, Any], where: Where, origin: str, known: Iterable[str]) -> list[Any]:
     """The labels in ``only``, which are `known` and at least one; all if it is not given."""
-    if "only" not in entry:
-        return list(known)
-    wanted = checks.as_list(source, entry["only"], (*where, "only"))
+    wanted = checks.as_list(source, entry.get("only", list(known)), (*where, "only"))
     for index, label in enumerate(wanted):
         checks.require_known(source, (*where, "only", index), f"constraint in {origin}", label, known)
     if not wanted:
@@ -152,12 +141,10 @@ def _chosen(source: YamlSource, entry: dict[str, Any], where: Where, origin: str
 
 def _constraint(source: YamlSource, raw: Any, where: Where) -> ConstraintEntry:
     entry = _files_read(source, checks.as_mapping(source, raw, where), where)
-    checks.refuse_unknown(source, entry, where, ConstraintEntry.model_fields)
-    fault = fault_of_keys(entry)
-    if fault is not None:
+    typed = checks.as_model(source, ConstraintEntry, entry, where)
+    if (fault := fault_of_keys(entry)) is not None:
         message, key = fault
         raise source.error(message, (*where, key) if key else where)
-    typed = checks.as_model(source, ConstraintEntry, entry, where)
     try:
         constraint = typed.build()
         _parse_pattern(typed)

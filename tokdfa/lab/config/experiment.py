@@ -16,12 +16,13 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from tokdfa.lab.config.shipped import installed_folder
 from tokdfa.lab.measure.batch import Batch  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import Limits
+from tokdfa.lab.measure.measure import MEASURES
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.workloads import Workload, canonical_json
 
@@ -83,6 +84,16 @@ class ExperimentConfig(Strict):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     limits: Limits = Field(default_factory=Limits)
     settings: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("measures")
+    @classmethod
+    def _in_order(cls, given: list[Measure]) -> list[Measure]:
+        return sorted(set(given), key=MEASURES.index)
+
+    @field_validator("workloads")
+    @classmethod
+    def _labelled(cls, given: list[Workload]) -> list[Workload]:
+        return [one if one.label else one.model_copy(update={"label": one.default_label}) for one in given]
 
     _source: Path | None = PrivateAttr(default=None)
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
