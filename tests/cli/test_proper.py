@@ -46,7 +46,10 @@ def test_a_sequence_that_is_proper(proper: Command) -> None:
     status, lines, _ = proper("--tokens", "[22704, 431]", "-t", "mistral-v1")
     assert (status, lines[0]) == (0, "proper")
     assert [line.split()[:2] for line in lines[3:]] == [["0", "22704"], ["1", "431"]]
-    assert proper("--tokens", "", "-t", "bytes")[:2] == (0, ["proper", "text      '' (0 characters, 0 bytes, 0 pieces)"])
+    assert proper("--tokens", "", "-t", "bytes")[:2] == (
+        0,
+        ["proper", "text      '' (0 characters, 0 bytes, 0 pieces)"],
+    )
 
 
 @pytest.mark.parametrize(("tokens", "said"), [("97, 256", "special token <end>"), ("226, 152", "no text ends here")])

@@ -211,10 +211,10 @@ def test_a_cluster_of_this_machine(tmp_path):
 
 def test_workers_must_have_the_same_code(tmp_path, scheduler, monkeypatch):
     monkeypatch.setattr(provenance, "code_fingerprint", lambda folder: "other")
-    with pytest.raises(ClusterError, match=r"do not fit the run:\n  tcp://.*its tokdfa is not the client's") as caught:
-        execute.run(experiment(tmp_path, "fake"), scheduler=scheduler)
-    assert str(caught.value).count("tcp://") == 2
-    assert not open_run(execute.RunStore.locate(experiment(tmp_path, "fake")).folder).provenance
+    config = experiment(tmp_path, "fake")
+    with pytest.raises(ClusterError, match=r"worker tcp://.* does not fit this run: its tokdfa is not the client's"):
+        execute.run(config, scheduler=scheduler)
+    assert open_run(execute.RunStore.locate(config).folder).items().empty
 
 
 def test_what_a_worker_lacks(tmp_path):
@@ -238,19 +238,6 @@ def test_what_a_worker_lacks(tmp_path):
     changed = ("maskbench", {"engines": [{"backend": "token_index"}], "data": str(tmp_path), "inputs": "0123456789"})
     (said,) = faults(replace(fitting, sections=(changed,)))
     assert "has changed since this experiment was resolved" in said
-
-
-def test_what_is_missing_is_said_before_anything_is_measured(tmp_path, scheduler, monkeypatch):
-    monkeypatch.setattr(cluster, "whole_paths", lambda config: ["/nowhere/data"])
-    config = experiment(tmp_path, "fake")
-    with pytest.raises(ClusterError, match="/nowhere/data is not there; give every worker the same data") as caught:
-        execute.run(config, scheduler=scheduler)
-    assert str(caught.value).count("tcp://") == 2
-    # a worker that joins later finds out by itself
-    monkeypatch.setattr(cluster, "_raise_faults", lambda faults: None)
-    with pytest.raises(ClusterError, match=r"worker tcp://.* does not fit this run: /nowhere/data is not there"):
-        execute.run(config, scheduler=scheduler)
-    assert open_run(execute.RunStore.locate(config).folder).items().empty
 
 
 def test_paths_that_workers_will_look_for(tmp_path):
@@ -285,7 +272,7 @@ def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
 
 def test_too_few_workers(tmp_path, monkeypatch, scheduler):
     monkeypatch.setattr(cluster, "JOIN_SECONDS", 0.2)
-    with pytest.raises(ClusterError, match="2 of 3 workers have joined"):
+    with pytest.raises(ClusterError, match="fewer than 3 workers have joined"):
         execute.run(experiment(tmp_path, "fake"), scheduler=scheduler, workers=3)
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 
 import psutil
 import pytest
 
-from tests.lab.run.experiments import children, gone
+from tests.lab.run.experiments import children, experiment, gone, trick
 from tests.lab.run.test_interruption import wait_until_gone
-from tokdfa.constraint import Choice
-from tokdfa.lab.config.experiment import BackendEntry
+from tokdfa.lab.config.expand import expand
 from tokdfa.lab.measure import limits
-from tokdfa.lab.measure.limits import Limits
 from tokdfa.lab.run.jobs import MemoryJob, MemoryResult
 from tokdfa.lab.run.supervisor import Supervisor
 
@@ -26,16 +25,24 @@ def supervisor():
     assert not children(recursive=True)
 
 
-def job(how="honest", where="compile", seconds=20.0, memory_mb=500.0, tokenizer="bytes"):
-    entry = BackendEntry(name="fake", label=f"{how} {where}", options={"how": how, "where": where})
-    return MemoryJob(tokenizer, Choice(["ab"]), (entry,), (), Limits(seconds=seconds, memory_mb=memory_mb))
+@pytest.fixture
+def job(tmp_path):
+    """Makes a job that measures the memory of the fake backend."""
+
+    def make(how="honest", where="compile", seconds=20.0, memory_mb=500.0, tokenizer="bytes"):
+        limits = {"seconds": seconds, "memory_mb": memory_mb}
+        config = experiment(tmp_path, trick(how, where, f"{how} {where}"), limits=limits)
+        (item,) = expand(config)
+        return MemoryJob(config, (replace(item, tokenizer=tokenizer),))
+
+    return make
 
 
 def is_fine(answer):
     return isinstance(answer.result, MemoryResult) and answer.result.failure is None
 
 
-def test_one_worker_serves_one_job_after_the_other(supervisor):
+def test_one_worker_serves_one_job_after_the_other(supervisor, job):
     assert supervisor.pid is None
     assert is_fine(supervisor.run(job()))
     pid = supervisor.pid
@@ -48,7 +55,7 @@ def test_one_worker_serves_one_job_after_the_other(supervisor):
     assert supervisor.pid == pid  # only forks have died
 
 
-def test_another_tokenizer_gets_another_worker(supervisor):
+def test_another_tokenizer_gets_another_worker(supervisor, job):
     supervisor.run(job())
     pid = supervisor.pid
     assert supervisor.run(job(tokenizer="nothing")).failure.message.startswith("UnknownNameError: there is no tok")
@@ -58,7 +65,7 @@ def test_another_tokenizer_gets_another_worker(supervisor):
 
 
 @pytest.mark.parametrize(("where", "phase"), [("init", "prepare"), ("warm", "warm up")])
-def test_preparing_has_limits_too(supervisor, monkeypatch, where, phase):
+def test_preparing_has_limits_too(supervisor, job, monkeypatch, where, phase):
     supervisor.run(job())  # the tokenizer is loaded
     with monkeypatch.context() as patch:
         patch.setattr(limits, "PREPARE_SECONDS", 0.6)
@@ -71,7 +78,7 @@ def test_preparing_has_limits_too(supervisor, monkeypatch, where, phase):
 
 
 @pytest.mark.parametrize("victim", ["fork", "worker"])
-def test_a_kill_from_outside_is_told_from_our_own(supervisor, victim):
+def test_a_kill_from_outside_is_told_from_our_own(supervisor, job, victim):
     def kill(activity):
         if activity.phase == "memory":
             os.kill(activity.pid if victim == "fork" else supervisor.pid, signal.SIGKILL)
@@ -88,7 +95,7 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_who_looks_on_sees_what_is_going_on_and_may_end_it(supervisor, closed):
+def test_who_looks_on_sees_what_is_going_on_and_may_end_it(supervisor, job, closed):
     seen = []
 
     def look(activity):

@@ -9,8 +9,8 @@ When a worker dies, Dask hands its groups to others, from their beginning. A gro
 (Dask's ``distributed.scheduler.allowed-failures``, 3 by default, and once more) becomes rows that say so, as one does
 without a cluster whose process is killed again and again.
 
-Workers must be what the client takes them for; `cluster_worker.faults` says what is compared, before anything is
-measured, and on each worker that joins later.
+Workers must be what the client takes them for: each looks at itself before its first group of a run, and one that does
+not fit ends it (`cluster_worker.faults` says what is compared).
 """
 
 from __future__ import annotations
@@ -51,13 +51,10 @@ CORE = "core"
 CONNECT_SECONDS, JOIN_SECONDS, FETCH_SECONDS = 10.0, 120.0, 10.0
 #: How often the list of workers is looked at.
 LOOK_SECONDS = 1.0
-#: Workers that an error names.
-NAMED = 5
 #: A worker on this machine leaves Ctrl-C to the client, which ends it.
 _IGNORE_INTERRUPT = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 #: A local cluster gives up a worker that is not back by then; starting anew may take longer than Dask's 15 s.
 PATIENT = {"distributed.deploy.lost-worker-timeout": "10 minutes"}
-_HOW_TO_START = "dask worker {} --nworkers N --nthreads 1 --resources core=1"
 
 
 class DaskCluster(Executor):
@@ -76,10 +73,10 @@ class DaskCluster(Executor):
         with contextlib.ExitStack() as undone:
             self._closing = undone
             self._client = self._connect(distributed, workers)
-            self._wait_for_workers(distributed, workers or 1)
+            self._wait_for_workers(workers or 1)
             run = f"tokdfa-{config.folder_name}-{uuid.uuid4().hex[:8]}"
             self._token = distributed.Semaphore(name=run, scheduler_rpc=self._client.scheduler, loop=self._client.loop)
-            self._order = self._agree(run)
+            self._order = self._make_order(run)
             self._token.acquire()
             self._client.subscribe_topic(cluster_worker.TOPIC, self._hear)
             self._closing = undone.pop_all()
@@ -108,23 +105,23 @@ class DaskCluster(Executor):
                 f"there is no Dask scheduler at {self._address} ({error}); start one with: dask scheduler"
             ) from None
 
-    def _wait_for_workers(self, distributed: Any, count: int) -> None:
+    def _wait_for_workers(self, count: int) -> None:
         self._look_at_workers()
         if len(self._known) < count:
             self._say(f"waiting for {count} workers at {self._address}, {len(self._known)} are there")
-        deadline = time.monotonic() + JOIN_SECONDS
-        while len(self._known) < count:
-            if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"{len(self._known)} of {count} workers have joined {self._address} within {JOIN_SECONDS:g} s; "
-                    f"start workers with: {_HOW_TO_START.format(self._address)}"
-                )
-            time.sleep(POLL_SECONDS)
-            self._look_at_workers()
+        start = f"start workers with: dask worker {self._address} --nworkers N --nthreads 1 --resources core=1"
+        try:
+            self._client.wait_for_workers(count, timeout=JOIN_SECONDS)
+        except TimeoutError:
+            raise ClusterError(
+                f"fewer than {count} workers have joined {self._address} within {JOIN_SECONDS:g} s; {start}"
+            ) from None
+        self._looked = 0.0
+        self._look_at_workers()
         if not self.room:
             raise ClusterError(
                 f"no worker at {self._address} announces the resource {CORE}, which says how many groups it may "
-                f"measure at a time; start workers with: {_HOW_TO_START.format(self._address)}"
+                f"measure at a time; {start}"
             )
 
     def _look_at_workers(self) -> None:
@@ -140,11 +137,18 @@ class DaskCluster(Executor):
             self._say(f"no worker is left at {self._address}; the run goes on when one joins")
         self._known = set(workers)
 
-    def _agree(self, run: str) -> cluster_worker.Order:
-        """What workers have to know, once it is certain that all that are there fit the run."""
+    def _make_order(self, run: str) -> cluster_worker.Order:
+        """What workers have to know; all are to be as the first one of them is."""
         names = provenance.packages_of(self._config)
-        self._described = self._ask(cluster_worker.describe_worker, names)
-        order = cluster_worker.Order(
+        try:
+            self._described = self._client.run(cluster_worker.describe_worker, names)
+        except Exception as error:
+            raise ClusterError(
+                f"a worker at {self._address} cannot be asked: {error!r}; it needs the tokdfa that is installed here"
+            ) from error
+        if not self._described:
+            raise ClusterError(f"all workers at {self._address} went away; start workers, then the run again")
+        return cluster_worker.Order(
             run=run,
             config=self._config.model_copy(update={"constraints": [], "settings": {}}),
             backends=dict(importlib.import_module("tokdfa.backends.registry").BUILT_IN),
@@ -155,23 +159,6 @@ class DaskCluster(Executor):
             sections=tuple(_checked_on_disk(self._config)),
             kernels=steps_of_experiment(self._config),
         )
-        found = self._ask(cluster_worker.faults_aside, order)
-        _raise_faults({worker: "; ".join(faults) for worker, faults in found.items() if faults})
-        return order
-
-    def _ask(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """What a function returns on each worker. Raises ClusterError for those that raise."""
-        replies = self._client.run(function, *arguments, on_error="return")
-        replies = {worker: reply for worker, reply in replies.items() if not isinstance(reply, OSError)}  # gone
-        broken = {
-            worker: f"{type(reply).__name__}: {reply} (is its tokdfa the same as here?)"
-            for worker, reply in replies.items()
-            if isinstance(reply, Exception)
-        }
-        _raise_faults(broken)
-        if not replies:
-            raise ClusterError(f"all workers at {self._address} went away; start workers, then the run again")
-        return replies
 
     def facts(self) -> dict[str, Any]:
         elsewhere: dict[str, Any] = {} if self._address == LOCAL else {"calibration": {}}  # this machine's says nothing
@@ -273,14 +260,6 @@ def _checked_on_disk(config: ExperimentConfig) -> Iterator[tuple[str, dict[str, 
     for kind, settings in sections.items():
         if find_kind(kind).complete is not None:
             yield kind, settings
-
-
-def _raise_faults(faults: dict[str, str]) -> None:
-    """Raise ClusterError if there are any, naming the first workers."""
-    if faults:
-        named = [f"{worker}: {fault}" for worker, fault in list(faults.items())[:NAMED]]
-        more = [f"and {len(faults) - NAMED} more"] if len(faults) > NAMED else []
-        raise ClusterError("\n  ".join(["these workers do not fit the run:", *named, *more]))
 
 
 def _import_distributed() -> Any:

@@ -11,9 +11,6 @@ when the token is gone, it stops what it measures for the run and ends the proce
 from __future__ import annotations
 
 import contextlib
-import json
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -28,7 +25,6 @@ from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.machine import machine_facts
 from tokdfa.lab.run import provenance
 from tokdfa.lab.run.slots import Slots
-from tokdfa.lab.run.supervisor import POLL_SECONDS
 from tokdfa.lab.run.worker import adopt_backends
 
 if TYPE_CHECKING:
@@ -42,11 +38,6 @@ if TYPE_CHECKING:
 TOPIC = "tokdfa"
 #: How often a worker looks whether the run is still on.
 LOOK_SECONDS = 1.0
-
-_COMPILE = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tokdfa.core import jit; "
-    "list(jit.warm_up(sys.argv[2:]))"
-)
 
 
 @dataclass(frozen=True)
@@ -112,13 +103,6 @@ def faults(order: Order) -> list[str]:
     return found
 
 
-async def faults_aside(order: Order) -> list[str]:
-    """`faults`, without keeping the worker from answering others meanwhile."""
-    import asyncio
-
-    return await asyncio.to_thread(faults, order)
-
-
 def measure_group(order: Order, group: Group) -> Measured | None:
     """Measure a group, on a core of its own; None if the run has ended before.
 
@@ -134,21 +118,10 @@ def measure_group(order: Order, group: Group) -> Measured | None:
 
     if order.kernels and not jit.is_warm(order.kernels):
         tell(f"{group.title}: compiling kernels, once a machine")
-        _compile_kernels(order.kernels, slots.ended)
+        for _ in jit.warm_up(order.kernels):  # the workers of a machine share them out (`tokdfa.core.first_use`)
+            if slots.ended.is_set():
+                return None
     return slots.measure(order.config, group, tell, own_cores=True)
-
-
-def _compile_kernels(steps: tuple[str, ...], ended: threading.Event) -> None:
-    """Compile the kernels of these steps in a process of its own, until the run ends. The workers of a machine share
-    them out: whoever compiles a kernel has claimed it (`tokdfa.core.first_use`).
-    """
-    command = [sys.executable, "-c", _COMPILE, json.dumps(sys.path), *steps]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    while process.poll() is None:
-        if ended.wait(POLL_SECONDS):
-            process.kill()
-    if process.returncode and not ended.is_set():
-        raise ClusterError("this worker cannot compile tokdfa's kernels; see what `tokdfa warmup` says there")
 
 
 #: The runs that this worker takes part in.

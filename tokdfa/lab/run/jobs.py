@@ -1,8 +1,8 @@
 """What a worker's fork measures: one group side by side, the memory of one contender, or one item of a special kind.
 
-A job holds everything that the measuring process needs and nothing that it must share; its result is plain data. The
-`Workbench` holds what is made once a tokenizer and inherited by every fork: the tokenizer and the backends, loaded and
-built before anything is timed.
+A job holds the items to be measured and the experiment that they are of; its result is plain data. The `Workbench`
+holds what is made once a tokenizer and inherited by every fork: the tokenizer and the backends, loaded and built
+before anything is timed.
 """
 
 from __future__ import annotations
@@ -31,53 +31,56 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import Backend
     from tokdfa.constraint import Constraint
-    from tokdfa.lab.config.experiment import BackendEntry
+    from tokdfa.lab.config.expand import Item
+    from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
     from tokdfa.lab.declare.kind import Kind
-    from tokdfa.lab.measure.batch import Batch
     from tokdfa.lab.measure.cases import Cases
     from tokdfa.lab.measure.constraint_entry import ConstraintEntry
     from tokdfa.lab.measure.growing import VocabularyPart
     from tokdfa.lab.measure.limits import Board, Limits
-    from tokdfa.lab.measure.workloads import Encoder, Walk, Workload
+    from tokdfa.lab.measure.workloads import Encoder, Walk
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
-class GroupJob:
-    """Measure `entries` side by side on one constraint and workload."""
+class Job:
+    """Measure the backends of `items` side by side on the one constraint and workload that they share.
 
-    tokenizer: str
-    constraint: Constraint
-    workload: Workload
-    entries: tuple[BackendEntry, ...]
-    reference: str
-    measures: tuple[str, ...]
-    repeats: int
-    seed: int
-    limits: Limits
-    batch: Batch | None = None
-    known: tuple[ConstraintEntry, ...] = ()
+    `config`: the experiment, of which reference, measures, repeats, limits, batch and known are used.
+    """
+
+    config: ExperimentConfig
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class MemoryJob(Job):
+    """Measure the memory of the one item's backend, with the `walks` that its group has replayed."""
+
+    walks: tuple[Walk, ...] = ()
+
+
+@dataclass(frozen=True)
+class SpecialJob(Job):
+    """Measure the one item, of a special kind: ``target`` is the place of that, "module:KIND".
+
+    `cases`: of an item that has some; `done` have their rows, and `failures` says how earlier processes were ended.
+    """
+
+    target: str = ""
+    cases: Cases | None = None
+    done: frozenset[int] = frozenset()
+    failures: Mapping[int, Failure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class GroupResult:
-    """What a `GroupJob` found. `walks`: what was replayed."""
+    """What a `Job` found. `walks`: what was replayed."""
 
     outcomes: tuple[Outcome, ...]
     walks: tuple[Walk, ...]
     vocab_size: int
     tokenizer_fingerprint: str
-
-
-@dataclass(frozen=True)
-class MemoryJob:
-    """Measure the memory of one contender, with the walks that the group has replayed."""
-
-    tokenizer: str
-    constraint: Constraint
-    entries: tuple[BackendEntry, ...]
-    walks: tuple[Walk, ...]
-    limits: Limits
 
 
 @dataclass(frozen=True)
@@ -90,23 +93,6 @@ class MemoryResult:
 
 
 @dataclass(frozen=True)
-class SpecialJob:
-    """One item of a special kind of experiment: ``target`` is the place of its kind, "module:KIND".
-
-    `cases`: of an item that has some; `done` have their rows, and `failures` says how earlier processes were ended.
-    """
-
-    target: str
-    settings: dict[str, Any]
-    seed: int
-    limits: Limits
-    tokenizer: str | None = None
-    cases: Cases | None = None
-    done: frozenset[int] = frozenset()
-    failures: Mapping[int, Failure] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class SpecialResult:
     """The rows of a special item, those of cases apart; or why there are none."""
 
@@ -114,7 +100,6 @@ class SpecialResult:
     failure: Failure | None = None
 
 
-Job = GroupJob | MemoryJob | SpecialJob
 Result = GroupResult | MemoryResult | SpecialResult
 
 
@@ -138,16 +123,18 @@ class Workbench:
         if isinstance(job, SpecialJob):
             kind = load_kind(job.target)
             if job.target.startswith("tokdfa."):
-                self._load_kernels(steps_of_kind(kind, job.settings))
+                self._load_kernels(steps_of_kind(kind, job.items[0].settings))
             if kind.prepare is not None:
-                kind.prepare(dict(job.settings))
+                kind.prepare(dict(job.items[0].settings))
             return
-        if self.tokenizer is None or self.tokenizer.name != job.tokenizer:
-            self.tokenizer, self.backends = load_part(job.tokenizer), {}
-        for index, entry in enumerate(job.entries):
-            if entry.label not in self.backends:
+        name = job.items[0].tokenizer
+        assert name is not None
+        if self.tokenizer is None or self.tokenizer.name != name:
+            self.tokenizer, self.backends = load_part(name), {}
+        for index, item in enumerate(job.items):
+            if item.label not in self.backends and item.backend is not None:
                 board.begin(index, "prepare")
-                self.backends[entry.label] = self._build(entry, index, board)
+                self.backends[item.label] = self._build(item.backend, index, board)
         gc.collect()
         gc.freeze()  # what is here now stays: collections in forks need not touch, and so copy, its pages
 
@@ -173,21 +160,24 @@ def limits_of(job: Job, contender: int) -> Limits:
     """The limits that hold while a contender, or a case, is at work."""
     if isinstance(job, SpecialJob) and job.cases is not None and contender != NOBODY:
         return job.cases.limits
-    return job.limits
+    return job.config.limits
 
 
 def run_job(job: Job, bench: Workbench, board: Board, send: Callable[[tuple[int, dict[str, Any]]], None]) -> Result:
     """Measure. To be called in a fork of the process that has prepared `bench`; `send` is given the rows of cases."""
-    if isinstance(job, GroupJob):
-        return _run_group(job, bench, board)
+    if isinstance(job, SpecialJob):
+        return _run_special(job, board, send)
+    entry = job.items[0].constraint
+    assert entry is not None
     if isinstance(job, MemoryJob):
-        return _run_memory(job, bench, board)
-    return _run_special(job, board, send)
+        return _run_memory(job, entry.build(), bench, board)
+    return _run_group(job, entry.build(), bench, board)
 
 
-def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
+def _run_group(job: Job, constraint: Constraint, bench: Workbench, board: Board) -> GroupResult:
     assert bench.tokenizer is not None
-    outcomes = [Outcome(entry.label) for entry in job.entries]
+    config, measures = job.config, job.config.measures
+    outcomes = [Outcome(item.label) for item in job.items]
     contenders = []
     for index, outcome in enumerate(outcomes):
         backend = bench.backends[outcome.label]
@@ -195,35 +185,34 @@ def _run_group(job: GroupJob, bench: Workbench, board: Board) -> GroupResult:
             outcome.fail(backend)
         else:
             contenders.append(Contender(index, backend, outcome))
-    check_support(contenders, job.constraint)
+    check_support(contenders, constraint)
     for contender in contenders:
         if not contender.dropped:
             board.begin(contender.index, "warm up")
-            warm_up(contender.backend, job.constraint.kind)
-            for entry in job.known:
+            warm_up(contender.backend, constraint.kind)
+            for entry in config.known:
                 attempt(_make_masks, contender.backend, entry, bench.tokenizer)
-    timed = {"compile", "first_mask"} & set(job.measures)
-    repeats = job.repeats if timed else 1
-    measure_compiles(contenders, job.constraint, repeats, board.begin, first_mask="first_mask" in job.measures)
+    timed = {"compile", "first_mask"} & {*measures}
+    repeats = config.repeats if timed else 1
+    measure_compiles(contenders, constraint, repeats, board.begin, first_mask="first_mask" in measures)
     walks: list[Walk] = []
-    if {"mask", "advance", "seen", "batch", "memory"} & set(job.measures):
-        walks = _decide_walks(job, bench.tokenizer, contenders, board)
-    kept = frozenset(job.measures) & {"mask", "advance"}
+    if {"mask", "advance", "seen", "batch", "memory"} & {*measures}:
+        walks = _decide_walks(job, constraint, bench.tokenizer, contenders, board)
+    kept, seconds = frozenset(measures) & {"mask", "advance"}, config.limits.seconds
     if kept:
-        replay(contenders, walks, job.reference, job.limits.seconds, board.begin, kept)
-    if "seen" in job.measures:
-        replay_seen(contenders, walks, job.repeats, job.limits.seconds, board.begin)
-    if job.batch is not None:
-        measure_batches(contenders, job.constraint, walks, job.batch, job.repeats, job.limits.seconds, board.begin)
+        replay(contenders, walks, config.reference, seconds, board.begin, kept)
+    if "seen" in measures:
+        replay_seen(contenders, walks, config.repeats, seconds, board.begin)
+    if config.batch is not None:
+        measure_batches(contenders, constraint, walks, config.batch, config.repeats, seconds, board.begin)
     for contender in contenders:
         if contender.compiled is not None:
             contender.outcome.sizes = {**contender.compiled.sizes}
         contender.outcome.samples = [
-            one for one in contender.outcome.samples if one.measure in job.measures or one.measure.startswith("batch_")
+            one for one in contender.outcome.samples if one.measure in measures or one.measure.startswith("batch_")
         ]
-    return GroupResult(
-        tuple(outcomes), tuple(walks), bench.tokenizer.vocabulary.size, bench.tokenizer.vocabulary.fingerprint
-    )
+    vocabulary = bench.tokenizer.vocabulary
+    return GroupResult(tuple(outcomes), tuple(walks), vocabulary.size, vocabulary.fingerprint)
 
 
 def _make_masks(backend: Backend, entry: ConstraintEntry, tokenizer: Encoder) -> None:
@@ -240,17 +229,21 @@ class _TooSlow(Exception):
     """A contender has used up its time for deciding the walks."""
 
 
-def _decide_walks(job: GroupJob, tokenizer: Encoder, contenders: list[Contender], board: Board) -> list[Walk]:
+def _decide_walks(
+    job: Job, constraint: Constraint, tokenizer: Encoder, contenders: list[Contender], board: Board
+) -> list[Walk]:
     """The walks, decided by the reference, or else by the first contender that can, with a compiled constraint that is
     not replayed on. So the walks visit nothing in advance of the timed masks. If nobody can, everybody fails.
     """
-    if isinstance(job.workload, Strings | Texts):
-        return plan_walks(job.workload, job.constraint, tokenizer, None, job.seed)
+    workload, seed, limit = job.items[0].workload, job.items[0].seed, job.config.limits.seconds
+    assert workload is not None
+    if isinstance(workload, Strings | Texts):
+        return plan_walks(workload, constraint, tokenizer, None, seed)
     last: Failure | None = None
-    for contender in sorted(contenders, key=lambda one: one.outcome.label != job.reference):
+    for contender in sorted(contenders, key=lambda one: one.outcome.label != job.config.reference):
         if contender.dropped:
             continue
-        deadline = time.monotonic() + job.limits.seconds
+        deadline = time.monotonic() + limit
 
         def begin(index: int = contender.index, deadline: float = deadline) -> None:
             if time.monotonic() > deadline:
@@ -259,12 +252,12 @@ def _decide_walks(job: GroupJob, tokenizer: Encoder, contenders: list[Contender]
 
         try:
             begin()
-            start = contender.backend.compile(job.constraint).start
-            return plan_walks(job.workload, job.constraint, tokenizer, start, job.seed, begin)
+            start = contender.backend.compile(constraint).start
+            return plan_walks(workload, constraint, tokenizer, start, seed, begin)
         except (KeyboardInterrupt, SystemExit):
             raise
         except _TooSlow:
-            last = Failure("timeout", f"the walks were not decided within {job.limits.seconds:g} s")
+            last = Failure("timeout", f"the walks were not decided within {limit:g} s")
         except BaseException as error:
             last = failure_of(error)
             contender.drop(Failure(last.kind, f"while deciding the walks: {last.message}"))
@@ -274,29 +267,28 @@ def _decide_walks(job: GroupJob, tokenizer: Encoder, contenders: list[Contender]
     return []
 
 
-def _run_memory(job: MemoryJob, bench: Workbench, board: Board) -> MemoryResult:
-    backend = bench.backends[job.entries[0].label]
+def _run_memory(job: MemoryJob, constraint: Constraint, bench: Workbench, board: Board) -> MemoryResult:
+    backend = bench.backends[job.items[0].label]
     if isinstance(backend, Failure):
         return MemoryResult(failure=backend)
     board.begin(0, "warm up")
-    warm_up(backend, job.constraint.kind)
-    backend.supports(job.constraint)  # a peer translates the pattern here, which is not its own memory
-    found = attempt(measure_memory, backend, job.constraint, job.walks, lambda: board.begin(0, "memory"))
+    warm_up(backend, constraint.kind)
+    backend.supports(constraint)  # a peer translates the pattern here, which is not its own memory
+    found = attempt(measure_memory, backend, constraint, job.walks, lambda: board.begin(0, "memory"))
     return MemoryResult(failure=found) if isinstance(found, Failure) else MemoryResult(*found)
 
 
 def _run_special(job: SpecialJob, board: Board, send: Callable[[tuple[int, dict[str, Any]]], None]) -> SpecialResult:
-    kind, settings = load_kind(job.target), dict(job.settings)
+    kind, settings, seed = load_kind(job.target), dict(job.items[0].settings), job.items[0].seed
     if job.cases is None:
         assert kind.measure is not None
         board.begin(NOBODY, "run")
-        found = attempt(kind.measure, settings, job.seed)
+        found = attempt(kind.measure, settings, seed)
         return SpecialResult(failure=found) if isinstance(found, Failure) else SpecialResult(tuple(found))
     left = tuple(case for case in range(job.cases.count) if case not in job.done)
     board.begin(NOBODY, "prepare")
-    return SpecialResult(
-        failure=attempt(_run_cases, kind, settings, job.seed, CaseQueue(job.cases, left, board, job.failures), send)
-    )
+    queue = CaseQueue(job.cases, left, board, job.failures)
+    return SpecialResult(failure=attempt(_run_cases, kind, settings, seed, queue, send))
 
 
 def _run_cases(

@@ -143,7 +143,7 @@ class Supervisor:
 
         `look` is called with what is being done, every `POLL_SECONDS`; if it raises, the job goes on until `close`.
         """
-        worker = self._worker_for(job.tokenizer)
+        worker = self._worker_for(job.items[0].tokenizer)
         worker.said = worker.printed()
         worker.send(job)
         verdict, deadline = None, 0.0

@@ -19,7 +19,7 @@ from tokdfa.lab.kinds import load_kind, targets
 from tokdfa.lab.measure.cases import NOBODY
 from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.measure import Outcome
-from tokdfa.lab.run.jobs import GroupJob, GroupResult, MemoryJob, MemoryResult, SpecialJob, SpecialResult, failed
+from tokdfa.lab.run.jobs import GroupResult, Job, MemoryJob, MemoryResult, SpecialJob, SpecialResult, failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tokdfa.lab.config.experiment import ExperimentConfig
     from tokdfa.lab.measure.limits import Activity
     from tokdfa.lab.measure.workloads import Walk
-    from tokdfa.lab.run.jobs import Job
     from tokdfa.lab.run.supervisor import Answer
 
     Rows = list[dict[str, Any]]
@@ -55,7 +54,9 @@ class GroupTask:
     """
 
     def __init__(self, config: ExperimentConfig, group: Group, carry: Carry, tell: Callable[[str], None]) -> None:
-        self.config, self.group, self._carry, self._tell = config, group, carry, tell
+        # what every item holds already need not travel with each job
+        self.config = config.model_copy(update={"constraints": [], "settings": {}})
+        self.group, self._carry, self._tell = group, carry, tell
         first = group.items[0]
         self.constraint: Constraint | None = first.constraint.build() if first.constraint else None
         self.outcomes: dict[str, Outcome] = {}
@@ -76,7 +77,7 @@ class GroupTask:
 
     def _measure_together(self, items: list[Item]) -> None:
         """Measure backends side by side, then the memory of each; or leave out who has broken a limit."""
-        answer = self._answer(self._group_job(items), items)
+        answer = self._answer(Job(self.config, tuple(items)), items)
         result = answer.result
         if not isinstance(result, GroupResult):
             self._blame(answer, items)
@@ -88,11 +89,8 @@ class GroupTask:
                 self._measure_memory(item, result.walks)
 
     def _measure_memory(self, item: Item, walks: tuple[Walk, ...]) -> None:
-        assert item.tokenizer is not None
-        assert item.backend is not None
-        assert self.constraint is not None
-        job = MemoryJob(item.tokenizer, self.constraint, (item.backend,), walks, self.config.limits)
-        answer, outcome = self._answer(job, [item]), self.outcomes[item.label]
+        job, outcome = MemoryJob(self.config, (item,), walks), self.outcomes[item.label]
+        answer = self._answer(job, [item])
         result = answer.result
         if isinstance(result, MemoryResult):
             outcome.memory_peak_bytes, outcome.memory_retained_bytes = result.peak, result.retained
@@ -102,7 +100,7 @@ class GroupTask:
 
     def _measure_special(self, item: Item) -> None:
         target = targets()[item.kind]
-        job = SpecialJob(target, item.settings, item.seed, self.config.limits, item.tokenizer)
+        job = SpecialJob(self.config, (item,), target)
         cases = load_kind(target).cases
         if cases is not None:
             self._measure_cases(item, replace(job, cases=cases(dict(item.settings))))
@@ -143,25 +141,6 @@ class GroupTask:
             failures = {**job.failures, **({} if failure is None else {answer.contender: failure})}
             job = replace(job, done=frozenset(rows), failures=failures)
         self.results += [{"item_id": item.item_id, **rows[case]} for case in sorted(rows)]
-
-    def _group_job(self, items: list[Item]) -> GroupJob:
-        first, config = items[0], self.config
-        assert first.tokenizer is not None
-        assert first.workload is not None
-        assert self.constraint is not None
-        return GroupJob(
-            tokenizer=first.tokenizer,
-            constraint=self.constraint,
-            workload=first.workload,
-            entries=tuple(item.backend for item in items if item.backend),
-            reference=config.reference,
-            measures=tuple(config.measures),
-            repeats=config.repeats,
-            seed=first.seed,
-            limits=config.limits,
-            batch=config.batch,
-            known=tuple(config.known),
-        )
 
     def _answer(self, job: Job, items: list[Item]) -> Answer:
         """How a job ended, whose contenders are `items`; begun again if it was killed from outside."""

@@ -107,7 +107,7 @@ def _run_in_fork(job: Job, bench: Workbench, board: Board, writer: Connection) -
     try:
         die_with_parent()
         board.open_job()
-        limit_address_space(job.limits)
+        limit_address_space(job.config.limits)
 
         def send(message: object) -> None:
             writer.send_bytes(pickle.dumps(message))
