@@ -31,13 +31,6 @@ seed: 0
 """
 
 
-def test_help_names_every_command(tokdfa) -> None:
-    status, text = tokdfa("--help")
-    assert status == 0
-    for command in ("run", "experiments", "report", "mask", "show", "backends", "tokenizers", "check", "warmup"):
-        assert command in text
-
-
 def test_version(tokdfa) -> None:
     assert tokdfa("--version") == (0, f"tokdfa {__version__}")
 
@@ -143,14 +136,6 @@ def test_show_prints_the_program(tokdfa, tmp_path: Path) -> None:
     status, text = tokdfa("show", "--regex", "a", "--lexer", "short")
     assert status == 1
     assert "longest or any" in text
-
-
-def test_a_fault_in_a_grammar_is_shown_in_its_place(tokdfa, tmp_path: Path) -> None:
-    file = tmp_path / "faulty.lark"
-    file.write_text('start: "[" NUMBER "]"\n')
-    status, text = tokdfa("mask", "-g", str(file), "-t", "bytes")
-    assert status == 1
-    assert "at line 1, column 12 of the grammar" in text
 
 
 @pytest.mark.parametrize(

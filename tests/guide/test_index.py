@@ -196,11 +196,6 @@ def test_no_dead_ends() -> None:
     assert Index("abc", Vocabulary(9, tokens), backend="token_index").get_allowed_tokens(0) == [2]
 
 
-def test_a_guide_of_theirs_is_not_ours() -> None:
-    with pytest.raises(GuideTypeError, match=r"Index of tokdfa\.guide"):
-        Guide(outlines_core.Index("a", vocabulary(outlines_core)))
-
-
 def test_save_and_load(tmp_path: Path) -> None:
     made = index("(dog|cat)s?", backend="tokens_dfa")
     made.save(tmp_path / "index")

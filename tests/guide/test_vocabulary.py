@@ -134,11 +134,3 @@ def test_of_keeps_ends_width_and_special_tokens() -> None:
     vocab.insert("x", 20)
     changed = vocab.freeze()
     assert (changed.size, changed.end_tokens, changed.token_bytes(20)) == (40, (3, 12), b"x")
-
-
-def test_of_a_tokenizer() -> None:
-    tokenizer = tokdfa.load_tokenizer("bytes")
-    vocab = Vocabulary.of(tokenizer)
-    assert vocab.freeze() is tokenizer.vocabulary
-    assert (vocab.get("a"), len(vocab)) == ([97], 257)
-    assert repr(vocab) == "Vocabulary(eos_token_id=256, 256 texts, 257 ids)"

@@ -58,8 +58,7 @@ def report_run(folder: Path, console: Console) -> None:
 
     measured = open_run(folder)
     print_summary(measured, console)
-    files = write_report(measured)
-    console.print(f"report: {files.html}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"report: {write_report(measured) / 'report.html'}", highlight=False, soft_wrap=True, markup=False)
 
 
 def compare(

@@ -68,8 +68,3 @@ def test_items_done_and_failed_are_counted(tmp_path: Path) -> None:
     page = (tmp_path / "one.html").read_text(encoding="utf-8")
     assert ">18/20</td>" in page
     assert ">2 timeout</td>" in page
-
-
-def test_a_page_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="needs a run"):
-        write_together([], tmp_path / "none.html")

@@ -7,12 +7,12 @@ import tempfile
 
 import pytest
 
-from tests.lab.run.experiments import experiment, gone
+from tests.lab.run.experiments import experiment
 from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import Group, Item, expand_groups
 from tokdfa.lab.kinds import targets
 from tokdfa.lab.run import cores
-from tokdfa.lab.run.cores import pin, take_cores, threads_of, usable_processors
+from tokdfa.lab.run.cores import take_cores, threads_of, usable_processors
 
 
 @pytest.fixture
@@ -77,19 +77,6 @@ def test_two_processors_of_one_core_are_one(tmp_path, monkeypatch):
     assert usable_processors() == (0, 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 2, 7})  # of 7 the system does not say
     assert usable_processors() == (2, 3, 7)
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no processes")
-def test_what_a_pinned_process_starts_is_pinned_too():
-    code = "import os; input(); os.fork() or print(os.sched_getaffinity(0), flush=True); os.wait()"
-    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-    child = subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=nowhere, text=True)
-    core = usable_processors()[-1]
-    pin(child.pid, (core,))
-    said, _ = child.communicate("\n")
-    assert said.splitlines() == [f"{{{core}}}"]
-    assert gone(child.pid)
-    pin(child.pid, (core,))  # nothing to pin
 
 
 def test_threads_of_backends_are_an_option(tmp_path):

@@ -214,18 +214,6 @@ def test_earlier_starts_are_kept_and_changes_since_are_said(tmp_path):
     assert found["tokenizers"] == provenance["tokenizers"]
 
 
-def test_groups_in_parallel_give_the_same_rows(tmp_path):
-    config = experiment(tmp_path, "fake", trick("segfault"), constraints=THREE)
-    summary, _, samples = run_all(config, workers=2, folder=tmp_path / "two")
-    assert summary.statuses == {"ok": 3, "crash": 3}
-    assert summary.folder.parent == tmp_path / "two"
-    _, _, alone = run_all(config)
-    assert samples["item_id"].tolist() == alone["item_id"].tolist()
-    assert samples["allowed"].tolist() == alone["allowed"].tolist()
-    with pytest.raises(OptionError, match="at least one worker"):
-        execute.run(config, workers=0)
-
-
 def test_events_tell_a_progress_bar_all_it_needs(tmp_path):
     config = experiment(tmp_path, "fake", trick("raise"), constraints=THREE)
     events = []
@@ -252,6 +240,8 @@ def test_an_error_of_the_callback_ends_the_workers(tmp_path):
         if event.event == "working":
             raise ZeroDivisionError
 
+    with pytest.raises(OptionError, match="at least one worker"):
+        execute.run(experiment(tmp_path, "fake"), workers=0)
     with pytest.raises(ZeroDivisionError):
         execute.run(experiment(tmp_path, trick("sleep")), progress=refuse)
     assert not children(recursive=True)

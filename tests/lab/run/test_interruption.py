@@ -172,18 +172,6 @@ def test_an_interruption_while_kernels_are_compiled_says_how_many_are(tmp_path, 
     assert execute.run(config).statuses == {"ok": 1}
 
 
-def test_both_signals_are_handled_during_a_run_and_as_before_afterwards(tmp_path):
-    def handlers():
-        return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-
-    before, during = handlers(), []
-    execute.run(experiment(tmp_path, "fake"), progress=lambda event: during.append((event.event, handlers())))
-    installed = dict(during)["group_started"]
-    assert installed[0] is installed[1]
-    assert installed[0] not in before
-    assert handlers() == before
-
-
 def test_a_second_interruption_is_raised_at_once(tmp_path):
     def interrupt_twice(event):
         if event.event == "group_started":

@@ -112,16 +112,19 @@ def expand_groups(config: ExperimentConfig) -> list[Group]:
             continue
         if isinstance(workload, Texts) and constraint is not None:
             workload = workload.model_copy(update={"texts": constraint.texts})
-        seed = _seed(config, tokenizer, constraint, workload)
+        keys = (constraint.key() if constraint else "", workload.key() if workload else "")
+        seed = derive_seed(config.seed, config.kind, tokenizer or "", *keys)
         for part, settings in _parts(config.kind, _settings(config, tokenizer, constraint), seed):
-            places = ((config, tokenizer, constraint, backend, workload, seed) for backend in backends)
-            items = tuple(_item(*place, settings, part) for place in places)
-            groups.append(Group(len(groups), items))
+            items = (
+                Item("", config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings, part)
+                for backend in backends
+            )
+            groups.append(Group(len(groups), tuple(_identified(config, item) for item in items)))
     for kind, given in config.settings.items() if config.kind == "backends" else ():
         seed = derive_seed(config.seed, kind, "", "", "")
         for part, settings in _parts(kind, given, seed):
-            items = (_section_item(config, kind, settings, seed, part),)
-            groups.append(Group(len(groups), items))
+            item = Item("", config.name, kind, None, None, None, None, seed, settings, part)
+            groups.append(Group(len(groups), (_identified(config, item),)))
     return groups
 
 
@@ -140,53 +143,26 @@ def _parts(kind: str, settings: dict[str, Any], seed: int) -> list[tuple[str, di
     return [("", settings)] if split is None else split(settings, seed)
 
 
-def _seed(
-    config: ExperimentConfig, tokenizer: str | None, constraint: ConstraintEntry | None, workload: Workload | None
-) -> int:
-    keys = (constraint.key() if constraint else "", workload.key() if workload else "")
-    return derive_seed(config.seed, config.kind, tokenizer or "", *keys)
-
-
-def _item(
-    config: ExperimentConfig,
-    tokenizer: str | None,
-    constraint: ConstraintEntry | None,
-    backend: BackendEntry | None,
-    workload: Workload | None,
-    seed: int,
-    settings: dict[str, Any],
-    part: str,
-) -> Item:
-    reference = config.reference_entry
-    identity = {
-        "format": FORMAT,
-        "experiment": config.name,
-        "kind": config.kind,
-        "tokenizer": tokenizer,
-        "constraint": [constraint.label, constraint.key()] if constraint else None,
-        "backend": backend.model_dump(mode="json") if backend else None,
-        "workload": [workload.label, workload.key()] if workload else None,
-        "reference": reference.model_dump(mode="json") if reference else "",
-        "measures": config.measures,
-        **({"batch": config.batch.model_dump(mode="json")} if config.batch else {}),
-        **({"known": [entry.model_dump(mode="json") for entry in config.known]} if config.known else {}),
-        "repeats": config.repeats,
-        "limits": config.limits.model_dump(mode="json"),
-        "settings": settings,
-        "seed": seed,
+def _identified(config: ExperimentConfig, item: Item) -> Item:
+    """The item with its identity. What is measured beside backends depends on nothing but its own settings."""
+    identity: dict[str, Any] = {
+        **{"format": FORMAT, "experiment": item.experiment, "kind": item.kind},
+        **{"limits": config.limits.model_dump(mode="json"), "settings": item.settings, "seed": item.seed},
     }
-    item_id = _digest(identity)
-    return Item(item_id, config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings, part)
-
-
-def _section_item(config: ExperimentConfig, kind: str, settings: dict[str, Any], seed: int, part: str) -> Item:
-    """The item of a special kind that an experiment on backends measures beside them, with settings only."""
-    limits = config.limits.model_dump(mode="json")
-    identity = {
-        **{"format": FORMAT, "experiment": config.name, "kind": kind, "limits": limits},
-        **{"settings": settings, "seed": seed},
-    }
-    return Item(_digest(identity), config.name, kind, None, None, None, None, seed, settings, part)
+    if item.kind == config.kind:
+        constraint, workload, reference = item.constraint, item.workload, config.reference_entry
+        identity |= {
+            "tokenizer": item.tokenizer,
+            "constraint": [constraint.label, constraint.key()] if constraint else None,
+            "backend": item.backend.model_dump(mode="json") if item.backend else None,
+            "workload": [workload.label, workload.key()] if workload else None,
+            "reference": reference.model_dump(mode="json") if reference else "",
+            "measures": config.measures,
+            **({"batch": config.batch.model_dump(mode="json")} if config.batch else {}),
+            **({"known": [entry.model_dump(mode="json") for entry in config.known]} if config.known else {}),
+            "repeats": config.repeats,
+        }
+    return replace(item, item_id=_digest(identity))
 
 
 def _digest(value: Any) -> str:

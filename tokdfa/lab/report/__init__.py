@@ -1,6 +1,6 @@
 """Reports: from a stored run to tables, plots, one HTML page, Markdown, and a summary on the terminal.
 
-    files = write_report(open_run(folder))
+    write_report(open_run(folder))
     print_summary(open_run(folder), console)
 
 A report reads the run's store and nothing else, so it can be written again at any time, on any machine, from a run that
@@ -19,6 +19,6 @@ from tokdfa.core.packages import require_extra
 
 require_extra("lab", "a report")
 
-from tokdfa.lab.report.write import ReportFiles, print_summary, write_report  # noqa: E402
+from tokdfa.lab.report.write import print_summary, write_report  # noqa: E402
 
-__all__ = ["ReportFiles", "print_summary", "write_report"]
+__all__ = ["print_summary", "write_report"]

@@ -10,11 +10,8 @@ import math
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.declare import Listing, Results, Stat, Summary
-from tokdfa.lab.declare.charts import MOST_ROWS, Chart, Panel
+from tokdfa.lab.declare import Bars, Listing, Results, Stat, Summary
 from tokdfa.lab.declare.columns import Column, short_factor, text
-from tokdfa.lab.declare.look import MUTED, PALETTE
-from tokdfa.lab.declare.vega import printable
 from tokdfa.lab.report.compare_statistics import FALSE_SHARE
 from tokdfa.lab.report.page import Page, readable_time
 from tokdfa.lab.report.tables import environment_table
@@ -28,8 +25,8 @@ if TYPE_CHECKING:
     from tokdfa.lab.declare.cells import Table
     from tokdfa.lab.report.compare import Comparison
 
-#: At most so many rows of single cases, examples of cases in a cell, and panels of the chart; JSON has them all.
-MAX_ROWS, EXAMPLES, MAX_PANELS = 200, 3, 5
+#: At most so many rows of single cases, and examples of cases in a cell; JSON has them all.
+MAX_ROWS, EXAMPLES = 200, 3
 
 _COLUMNS = (
     *(text("engine"), text("case"), text("head", "measure"), Column("count", "cases or samples"), text("what")),
@@ -78,6 +75,18 @@ TABLES = (
         frame="one_sided",
     ),
 )
+CHART = Bars(
+    "ratios",
+    "After over before, against the controls",
+    "The median over cases of each engine, for those with six cases in both runs; the interval is under the pointer.",
+    x="ratio",
+    rows="engine",
+    by="verdict",
+    panels="head",
+    hover=("engine", "said", "count"),
+    frame="engines",
+    where="low.notna()",
+)
 
 
 def page(comparison: Comparison, folders: tuple[Path, Path]) -> Page:
@@ -94,7 +103,7 @@ def page(comparison: Comparison, folders: tuple[Path, Path]) -> Page:
         made=" and ".join(started),
         headlines=headlines(comparison),
         tables=build_tables(comparison),
-        plots=[ratios_chart(comparison)],
+        plots=[CHART.build(results_of(comparison))],
         experiment="",
         command=shlex.join(["tokdfa", "compare", *arguments]),
     )
@@ -203,8 +212,8 @@ def frames(comparison: Comparison) -> dict[str, pd.DataFrame]:
     }
 
 
-def build_tables(comparison: Comparison) -> list[Table]:
-    """The tables that have a row, engines first; of the cases only those that are beyond noise."""
+def results_of(comparison: Comparison) -> Results:
+    """The comparisons as declarations read them, the greatest first; of the cases only those that are beyond noise."""
     found = frames(comparison)
     for name in ("engines", "cases"):
         rows = found[name]
@@ -213,61 +222,15 @@ def build_tables(comparison: Comparison) -> list[Table]:
             found[name] = ranked.sort_values("size", ascending=False, kind="stable")
     if len(found["cases"]):
         found["cases"] = found["cases"][found["cases"]["told"]].head(MAX_ROWS)
-    results = Results(found, {column.name: column for column in _COLUMNS})
+    return Results(found, {column.name: column for column in _COLUMNS})
+
+
+def build_tables(comparison: Comparison) -> list[Table]:
+    """The tables that have a row, engines first."""
+    results = results_of(comparison)
     built = [table.build(results) for table in TABLES]
     built.append(environment_table([comparison.before, comparison.after], ("before", "after")))
     return [table for table in built if table.rows]
-
-
-def ratios_chart(comparison: Comparison) -> Chart:
-    """The ratios of engines with their intervals, one panel a column; 1 is a line, what is told is coloured."""
-    name, title = "ratios", "After over before, against the controls"
-    drawn = _rows(comparison.engines, "low.notna()")
-    if not drawn:
-        return Chart(name, title, reason="no engine has six cases in both runs")
-    heads = dict.fromkeys(row["head"] for row in sorted(drawn, key=lambda one: one["unit"] != "s"))
-    panels = [
-        Panel(head, printable(_ratios([row for row in drawn if row["head"] == head]))) for head in [*heads][:MAX_PANELS]
-    ]
-    caption = "Points: median over cases; lines: 95% intervals; coloured: beyond noise."
-    hidden = len(drawn) - sum(len(panel.spec["data"]["values"]) for panel in panels)
-    return Chart(name, title, caption + (f" {hidden:,} more are in the table only." if hidden else ""), tuple(panels))
-
-
-def _ratios(changes: list[dict[str, Any]]) -> dict[str, Any]:
-    """The specification of one column's panel."""
-    points = []
-    for row in changes[:MOST_ROWS]:
-        is_better = (row["ratio"] > 1) == row["higher_is_better"]
-        told = "no" if not row["told"] else "better" if is_better else "worse"
-        place = {"engine": row["engine"], "x": row["ratio"], "low": row["low"], "high": row["high"]}
-        words = {"ratio": row["said"], "cases": row["count"], "verdict": row["verdict"]}
-        points.append({**place, "beyond noise": told, **words})
-    engines = [point["engine"] for point in points]
-    better = "above" if changes[0]["higher_is_better"] else "below"
-    axis = {"title": f"after over before ({better} 1 is better)", "format": "~g", "tickCount": 5}
-    x = {"field": "x", "type": "quantitative", "scale": {"zero": False, "padding": 12}, "axis": axis}
-    colours = {"domain": ["better", "worse", "no"], "range": [PALETTE[0][0], PALETTE[1][0], MUTED]}
-    places = {
-        "y": {"field": "engine", "type": "nominal", "sort": engines, "axis": {"title": None, "grid": True}},
-        "color": {
-            **{"field": "beyond noise", "type": "nominal", "scale": colours},
-            "legend": {"title": "beyond noise", "orient": "bottom", "columns": 3},
-        },
-        "tooltip": [{"field": name, "type": "nominal"} for name in ("engine", "ratio", "cases", "verdict")],
-    }
-    return {
-        "data": {"values": points},
-        "height": 22 * len(points),
-        "layer": [
-            {"data": {"values": [{}]}, "mark": {"type": "rule", "color": MUTED}, "encoding": {"x": {"datum": 1}}},
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.8},
-                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **places},
-            },
-            {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {"x": x, **places}},
-        ],
-    }
 
 
 def to_json(comparison: Comparison, folders: tuple[Path, Path]) -> str:

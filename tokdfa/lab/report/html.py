@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import visible
-from tokdfa.lab.declare.charts import Chart
 from tokdfa.lab.declare.look import DARK, PALETTE
 from tokdfa.lab.declare.vega import CONFIG
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
     from tokdfa.lab.declare.cells import Cell, Table
-    from tokdfa.lab.declare.charts import Panel
+    from tokdfa.lab.declare.charts import Chart, Panel
     from tokdfa.lab.report.page import Page
 
 
@@ -47,7 +46,7 @@ def _render(title: str, pages: Sequence[Page], **names: Any) -> str:
     folder = Path(__file__).parent
     # `Markup` is text of our own, which is not escaped
     style, script = (Markup((folder / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
-    if any(isinstance(chart, Chart) for page in pages for chart in page.charts):
+    if any(page.charts for page in pages):
         names["look"] = {"config": CONFIG, "colours": dict(PALETTE) | DARK}
         names["vega"] = Markup(_vega())
     return _template().render(title=title, pages=pages, css=style, script=script, **names)

@@ -61,8 +61,8 @@ function wrapped(title, room) {
 
 // A specification with titles and a legend that fit into so many pixels.
 function fitted(spec, width, hasLegend) {
-  const layers = [spec, ...(spec.layer ?? [])], columns = width < 480 ? 1 : 2;
-  for (const [name, channel] of layers.flatMap((one) => Object.entries(one.encoding ?? {}))) {
+  const columns = width < 480 ? 1 : 2;
+  for (const [name, channel] of Object.entries(spec.encoding)) {
     if (typeof channel.axis?.title === "string") {
       channel.axis.title = wrapped(channel.axis.title, Math.max(16, (name === "y" ? spec.height : width - 160) / 6));
     }

@@ -85,8 +85,8 @@ class Page:
         return {plot.title: plot.reason for plot in self.plots if not plot.panels}
 
     def markdown(self, pictures: Mapping[str, str], files: Mapping[str, str]) -> str:
-        """The report as Markdown. `pictures`: chart -> path of its picture, for those that were written; `files`: table
-        -> path of the file with all its rows; of such a table only the first `SHOWN` rows are in the text.
+        """The report as Markdown. `pictures`: chart -> path of its picture, for those that have one; `files`: table ->
+        path of the file with all its rows; of such a table only the first `SHOWN` rows are in the text.
         """
         figures = [_figure(chart, pictures[chart.name]) for chart in self.charts if chart.name in pictures]
         parts = [f"# {escape_markdown(self.question or self.name)}", _listed(self.lead), *figures[:1]]

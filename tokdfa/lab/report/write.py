@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokdfa.core.stored_file import write_atomically
-from tokdfa.errors import StoreError, UnknownNameError
+from tokdfa.errors import StoreError
 from tokdfa.lab.declare.cells import Cell, Table, text_cell, visible
 from tokdfa.lab.declare.sentences import failure_counts
 from tokdfa.lab.report import html, kinds
@@ -23,62 +22,33 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.run.store import Run
 
-FORMATS = ("md", "html", "png")
 #: A terminal shows so many rows of a table.
 ROWS = 30
 
 
-@dataclass(frozen=True)
-class ReportFiles:
-    """What was written. `left_out`: title of a plot that was not drawn -> why."""
+def write_report(run: Run) -> Path:
+    """Write the report of a run into the folder ``report`` of the run's, and return that.
 
-    folder: Path
-    markdown: Path | None = None
-    html: Path | None = None
-    plots: tuple[Path, ...] = ()
-    tables: tuple[Path, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-
-
-def write_report(run: Run, folder: str | Path | None = None, formats: Iterable[str] = FORMATS) -> ReportFiles:
-    """Write the report of a run: ``report.md``, ``report.html`` and ``plots/NAME.png``, as `formats` asks.
-
-    Tables too long for Markdown go into ``tables/NAME.csv``. `folder` is made if need be; by default it is ``report``
-    in the run's folder. Files of an earlier report with the same names are replaced. Raises UnknownNameError for a
-    format, StoreError where files cannot be written. Cost: about 0.3 s a picture.
+    ``report.md``, ``report.html``, ``plots/NAME.png``; tables too long for Markdown are ``tables/NAME.csv``. Files of
+    an earlier report are replaced. Raises StoreError where files cannot be written. Cost: about 0.3 s a picture.
     """
-    wanted = list(formats)
-    for name in wanted:
-        if name not in FORMATS:
-            raise UnknownNameError("report format", name, FORMATS)
-    target = Path(folder) if folder is not None else Path(run.folder) / "report"
-    page = Page.of(run)
-    pictures = {chart.name: f"plots/{chart.name}.png" for chart in page.charts if "png" in wanted}
-    long = {table.name: table for table in page.tables if len(table.rows) > MOST_ROWS and "md" in wanted}
-    files = {name: f"tables/{name}.csv" for name in long}
+    target, page = Path(run.folder) / "report", Page.of(run)
+    pictures = {chart.name: f"plots/{chart.name}.png" for chart in page.charts}
+    files = {table.name: f"tables/{table.name}.csv" for table in page.tables if len(table.rows) > MOST_ROWS}
     try:
         for chart in page.charts:
-            if chart.name in pictures:
-                _write(target / pictures[chart.name], chart.to_png())
-        for name, table in long.items():
-            _write(target / files[name], table.csv().encode())
-        if "md" in wanted:
-            _write(target / "report.md", page.markdown(pictures, files).encode())
-        if "html" in wanted:
-            _write(target / "report.html", html.render(page).encode())
+            _write(target / pictures[chart.name], chart.to_png())
+        for table in page.tables:
+            if table.name in files:
+                _write(target / files[table.name], table.csv().encode())
+        _write(target / "report.md", page.markdown(pictures, files).encode())
+        _write(target / "report.html", html.render(page).encode())
     except OSError as error:
         raise StoreError(
             f"the report cannot be written to {target} ({error.strerror}); what was measured is kept: make room, and"
             f" write it by `tokdfa report {run.folder}`"
         ) from None
-    return ReportFiles(
-        target,
-        target / "report.md" if "md" in wanted else None,
-        target / "report.html" if "html" in wanted else None,
-        tuple(target / path for path in pictures.values()),
-        tuple(target / path for path in files.values()),
-        page.left_out,
-    )
+    return target
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -91,8 +61,6 @@ def write_together(runs: Sequence[Run], path: Path) -> None:
 
     Cost: that of each run's own page. Raises ValueError for no runs at all.
     """
-    if not runs:
-        raise ValueError("a page needs a run")
     read = [RunData.read(run) for run in runs]
     pages = [Page.of_data(data, Path(run.folder)) for data, run in zip(read, runs, strict=True)]
     names = run_names(read)

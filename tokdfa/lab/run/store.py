@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.stored_file import BLANK, check_seal, seal, write_atomically
 from tokdfa.errors import StoreError
-from tokdfa.lab.config.experiment import identity
 from tokdfa.lab.measure.workloads import canonical_json
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class RunStore:
         return cls((Path(parent) if parent is not None else config.results_folder) / config.folder_name)
 
     def create(self, config: ExperimentConfig, fresh: bool = False) -> None:
-        """Make the folder, or check that an existing one belongs to `config`; `fresh` drops what it holds."""
+        """Make the folder, or check that nobody has edited the config in it; `fresh` drops what it holds."""
         with _writing(self.folder):
             for table in TABLES:
                 (self.folder / table).mkdir(parents=True, exist_ok=True)
@@ -94,17 +93,8 @@ class RunStore:
                 for part in itertools.chain.from_iterable(_parts(self.folder, table) for table in TABLES):
                     part.unlink()
         if (self.folder / CONFIG).exists() and not fresh:
-            self._check_config(config)
+            read_config(self.folder)
         _write_sealed(self.folder / CONFIG, config.to_yaml().encode() + b"# " + BLANK + b"\n")
-
-    def _check_config(self, config: ExperimentConfig) -> None:
-        stored, given = (identity(data) for data in (read_config(self.folder), _plain(config)))
-        if stored != given:
-            differing = sorted(key for key in {*stored, *given} if stored.get(key) != given.get(key))
-            raise StoreError(
-                f"{self.folder / CONFIG} is of another experiment (it differs in {', '.join(differing)}); "
-                "it has been edited: restore it, or give another folder, or start afresh"
-            )
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -356,12 +346,6 @@ def _schema(columns: Mapping[str, str]) -> pa.Schema:
 
     types = {"string": pa.string(), "int64": pa.int64(), "int32": pa.int32(), "float64": pa.float64()}
     return pa.schema([(name, types[kind]) for name, kind in columns.items()])
-
-
-def _plain(config: ExperimentConfig) -> dict[str, Any]:
-    import yaml
-
-    return dict(yaml.safe_load(config.to_yaml()))
 
 
 def _first_line(error: Exception) -> str:
