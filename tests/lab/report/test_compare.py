@@ -313,14 +313,6 @@ def test_intervals_are_those_of_a_plain_bootstrap() -> None:
     assert estimate.interval.high == pytest.approx(high, rel=0.06)
 
 
-def test_chances_are_those_of_students_table() -> None:
-    for t, free, expected in ((2.571, 5, 0.05), (3.169, 10, 0.01), (1.96, 10**6, 0.05)):
-        assert compare_statistics.chance(-t, 1.0, free + 1) == pytest.approx(expected, abs=0.0005)
-    assert compare_statistics.chance(0.1, 0.0, 10) == 0
-    assert compare_statistics.chance(0.0, 0.0, 10) == 1
-    assert math.isnan(compare_statistics.chance(0.1, math.nan, 3))
-
-
 def test_discoveries_are_those_of_benjamini_and_hochberg() -> None:
     # by rank the limits are 0.0125, 0.025, 0.0375, 0.05: the third passes, and so do those below it
     chances = [0.03, math.nan, 0.026, 0.2, 0.001]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tokdfa.lab.declare.cells import NOTHING, Cell, Table, number_cell, status_cell, text_cell
 from tokdfa.lab.declare.columns import Column, Ratio, between
@@ -57,13 +57,13 @@ class Summary(Declared):
     """One row for each group `by`, one column for each of `values`.
 
     `over`: columns that make a case; then a value is taken of each case, and the median over the cases is shown.
-    `ratios`: the values (by place in `values`) that get a ratio to the reference's row, paired by case; "all" for all.
+    With `ratios` "all", values get a ratio to the reference's row, paired by case.
     """
 
     by: Sequence[str] = ("engine",)
     values: Sequence[Value] = ()
     over: Sequence[str] = ()
-    ratios: Sequence[int] | str = ()
+    ratios: Literal["", "all"] = ""
     brief: Sequence[str] = ()
 
     def build(self, results: Results) -> Table:
@@ -75,21 +75,24 @@ class Summary(Declared):
         columns = [stat.described(results.columns) for stat in stats]
         groups = list(rows.groupby(by, sort=False, dropna=False))
         series = [[per_case(stat, group, self.over, results.columns) for stat in stats] for _, group in groups]
-        shown = [[_middle(values) for values in of_group] for of_group in series]
+        shown = [[_middle(values) for values in one] for one in series]
         kept = [place for place in range(len(stats)) if any(is_known(numbers[place]) for numbers in shown)]
-        place_of = {tuple(key_parts(key)): number for number, (key, _) in enumerate(groups)}
+        rivals: dict[tuple[Any, ...], dict[str, int]] = {}  # place, which is all but the engine -> engine -> group
+        of_group = []
+        for number, (key, _) in enumerate(groups):
+            parts = {name: part if is_known(part) else None for name, part in zip(by, key_parts(key), strict=True)}
+            engine = str(parts.pop(results.engine, number))
+            of_group.append(rivals.setdefault((*parts.values(),), {}))
+            of_group[-1][engine] = number
         built = []
         for number, (key, group) in enumerate(groups):
-            names = key_parts(key)
-            cells = [text_cell(name) for name in names]
-            other = [place_of[found] for found in place_of if _same_place(found, names, by, results.engine)]
-            base = next((one for one in other if _engine_of(groups[one][0], by, results) == results.reference), None)
+            cells = [text_cell(name) for name in key_parts(key)]
+            base = of_group[number].get(results.reference)
             for place in kept:
                 column = columns[place]
-                best = _best(column, [shown[one][place] for one in other])
+                best = _best(column, [shown[one][place] for one in of_group[number].values()])
                 ratio = None
-                asked = column.better != "neither" and (self.ratios == "all" or place in self.ratios)
-                if base is not None and base != number and asked:
+                if base is not None and base != number and self.ratios and column.better != "neither":
                     ratio = paired(series[number][place], series[base][place], column)
                 cell = _value_cell(column, shown[number][place], best, ratio)
                 ends = None if self.over else stats[place].interval(group, results.columns)
@@ -115,6 +118,8 @@ class Pivot(Declared):
     ratio: bool = True
 
     def build(self, results: Results) -> Table:
+        import pandas as pd
+
         rows = results.rows(self.frame, self.where)
         across = self.across or results.engine
         by = [name for name in self.rows if name in rows]
@@ -146,7 +151,7 @@ class Pivot(Declared):
                     extra = detail.described(results.columns).format(detail.compute(found[name], results.columns))
                     cell = cell._replace(detail=extra)
                 elif self.ratio and results.reference in values and name != results.reference:
-                    ratio = _ratio_of(values[name], values[results.reference], column)
+                    ratio = paired(pd.Series([values[name]]), pd.Series([values[results.reference]]), column)
                     cell = _value_cell(column, values[name], best, ratio)
                 elif ends := stat.interval(found[name], results.columns):
                     cell = cell._replace(detail=between(ends, column))
@@ -205,20 +210,6 @@ def _middle(values: pd.Series[Any]) -> Any:
     return known.iloc[0] if isinstance(known.iloc[0], str) else float(known.astype("float64").median())
 
 
-def _same_place(found: Sequence[Any], names: Sequence[Any], by: Sequence[str], engine: str) -> bool:
-    """Whether two groups are of the same place, which is all but the engine."""
-    return all(
-        one == other or not (is_known(one) or is_known(other))
-        for name, one, other in zip(by, found, names, strict=True)
-        if name != engine
-    )
-
-
-def _engine_of(key: Any, by: Sequence[str], results: Results) -> str:
-    names = key_parts(key)
-    return str(names[list(by).index(results.engine)]) if results.engine in by else ""
-
-
 def _best(column: Column, values: Sequence[Any]) -> float:
     """The best of some values; NaN (equal to nothing) unless at least two are there to compare."""
     known = [float(value) for value in values if is_known(value) and not isinstance(value, str)]
@@ -246,17 +237,6 @@ def _status(rows: pd.DataFrame) -> Cell:
     """The status of what failed, in a column of numbers."""
     failed = rows.loc[rows["status"] != "ok", "status"] if "status" in rows else rows.iloc[:0]
     return status_cell(failed.iloc[0]) if len(failed) else NOTHING
-
-
-def _ratio_of(mine: float, theirs: float, column: Column) -> Ratio | None:
-    """`paired` of one case."""
-    if not (is_known(mine) and is_known(theirs)):
-        return None
-    mine, theirs = max(mine, column.resolution), max(theirs, column.resolution)
-    if mine <= 0 or theirs <= 0:
-        return None
-    ratio = mine / theirs if column.better == "higher" else theirs / mine
-    return Ratio(ratio, ratio, ratio, 1)
 
 
 def _head(across: str, name: Any, results: Results) -> str:
