@@ -65,14 +65,6 @@ def test_looking_changes_nothing():
     assert (again == mask).all()
 
 
-def test_a_view_stays_where_it_was_made():
-    matcher = started()
-    view = show(matcher, after=[])
-    matcher.advance(0)
-    assert view.forced_bytes() == b"<b>"
-    assert view.status == "must go on"
-
-
 def test_what_is_no_token():
     with pytest.raises(VocabularyError):
         show(started(), after=[99])

@@ -234,12 +234,6 @@ def test_mistakes_are_named_with_their_place(tmp_path, old, new, where, said):
         assert error.path != str(tmp_path / "e.yaml")  # it names the line
 
 
-@pytest.mark.parametrize("text", ["", "- a\n- b\n", "just text"])
-def test_a_file_that_is_no_experiment(tmp_path, text):
-    with pytest.raises(ConfigError, match=r"the file is empty|keys and values are expected"):
-        load(tmp_path, text)
-
-
 ONE = "- {label: one, regex: '1'}\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.lab.run.experiments import experiment, run_all, trick
-from tests.lab.run.test_interruption import complete, read_until, slow_experiment, start
+from tests.lab.run.test_interruption import complete
 from tokdfa.lab.config.expand import expand, expand_groups
 from tokdfa.lab.config.plan import describe
 from tokdfa.lab.run import execute
@@ -32,22 +32,6 @@ def test_an_engine_that_joins_is_measured_alone_and_compared_with_the_reference(
     assert stored.items()["item_id"].tolist() == at_once.items()["item_id"].tolist()
     columns = ["item_id", "measure", "repeat", "step", "allowed", "differs"]  # all but the times: the same walks, too
     assert samples[columns].equals(at_once.samples()[columns])
-
-
-def test_a_run_killed_while_an_engine_joins_loses_and_doubles_nothing(tmp_path):
-    both = slow_experiment(tmp_path)
-    alone = experiment(tmp_path, trick("nap"), constraints=both.model_dump(exclude_defaults=True)["constraints"])
-    run_all(alone)
-    process = start(slow_experiment(tmp_path))
-    read_until(process, "group_finished", 1)
-    read_until(process, "working", 1)
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    summary = execute.run(both)
-    assert 5 <= summary.found < 8
-    assert summary.statuses == {"ok": 8 - summary.found}
-    complete(both, summary)
 
 
 def test_an_engine_that_leaves_is_not_reported_and_comes_back_as_it_was(tmp_path):

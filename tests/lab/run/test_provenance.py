@@ -51,20 +51,6 @@ def test_the_commit_and_whether_it_was_changed(tmp_path):
     assert git_state(package) == {"commit": commit, "dirty": True}
 
 
-def test_the_fingerprint_of_the_code(tmp_path):
-    (tmp_path / "a.py").write_text("y = 1\n")
-    found = [code_fingerprint(tmp_path)]
-    (tmp_path / "a.txt").write_text("no code")
-    assert code_fingerprint(tmp_path) == found[0]
-    for change in (
-        lambda: (tmp_path / "a.py").write_text("y = 2\n"),
-        lambda: (tmp_path / "a.py").rename(tmp_path / "b.py"),
-    ):
-        change()
-        assert code_fingerprint(tmp_path) not in found
-        found.append(code_fingerprint(tmp_path))
-
-
 def test_the_peers_versions_are_kept_of_every_experiment():
     built_in = [backend_class(name).packages for name in registry.BUILT_IN if name not in ("fake", "fake_peer")]
     assert {package for packages in built_in for package in packages} <= set(PACKAGES)

@@ -32,9 +32,13 @@ COLOURS: dict[str, int] = {
     "cfg_fsm": 10,
     "xgrammar": 11,
     "lm_format_enforcer": 12,
+    # verdicts of a comparison
+    **{"faster": 0, "less": 0, "slower": 1, "more": 1, "no": 4, "control": 9},
 }
+#: Where the colours of other names begin.
+_OTHERS = 14
 
-#: (on light pages, on dark pages); the first thirteen belong to the names above, the others to names by hash.
+#: (on light pages, on dark pages); the first belong to the names above, the others to names by hash.
 PALETTE: tuple[tuple[str, str], ...] = (
     ("#0072b2", "#3d9bff"),
     ("#e06000", "#ff7f2a"),
@@ -99,7 +103,7 @@ def looks(contenders: Iterable[str]) -> dict[str, Look]:
 def _place(backend: str, taken: set[int]) -> int:
     if backend in COLOURS:
         return COLOURS[backend]
-    others = len(PALETTE) - len(COLOURS)
+    others = len(PALETTE) - _OTHERS
     first = hashlib.sha256(backend.encode()).digest()[0]
-    wheel = [len(COLOURS) + (first + step) % others for step in range(others)]
+    wheel = [_OTHERS + (first + step) % others for step in range(others)]
     return next((place for place in wheel if place not in taken), wheel[0])
