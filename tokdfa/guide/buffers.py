@@ -1,15 +1,14 @@
 """The caller's memory as mask words: any writable buffer of integers, or an address.
 
 A mask is a row of bits: token i is bit i % 32 of the 32-bit word i // 32 (see `tokdfa.mask`). 001 passes an
-``array.array`` whose words have 64 bits, outlines_core the address of 32-bit words. In memory both are the same bits on
-a machine that stores the low byte first.
+``array.array`` whose words have 64 bits, outlines_core the address of 32-bit words. In memory both are the same bits,
+as the low byte comes first on x86 and ARM.
 """
 
 from __future__ import annotations
 
 import array
 import ctypes
-import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,12 +23,8 @@ if TYPE_CHECKING:
 
 #: The bytes of a mask word.
 WORD_BYTES = 4
-_LITTLE = sys.byteorder == "little"
-#: What a buffer may call its items: native integers of 4 bytes; and of 8, in which two words stand in memory order only
-#: if the low byte comes first.
-_ITEM_FORMATS = frozenset(
-    order + code for order in ("", "@", "=", "<" if _LITTLE else ">") for code in ("iIlLqQ" if _LITTLE else "iI")
-)
+#: What a buffer may call its items: native integers of 4 or 8 bytes.
+_ITEM_FORMATS = frozenset(order + code for order in ("", "@", "=", "<") for code in "iIlLqQ")
 
 
 def create_mask(size: int) -> array.array[int]:
@@ -39,7 +34,7 @@ def create_mask(size: int) -> array.array[int]:
     """
     if as_count(size, "size") == 0:
         raise GuideError("a mask holds at least one token; pass the vocabulary's size()")
-    return array.array("Q" if _LITTLE else "I", bytes((size + 63) // 64 * 8))
+    return array.array("Q", bytes((size + 63) // 64 * 8))
 
 
 def words_of_buffer(mask: Buffer, size: int) -> Mask:
@@ -55,8 +50,7 @@ def words_of_buffer(mask: Buffer, size: int) -> Mask:
             "of a torch tensor pass tensor.numpy(), or use write_mask_into"
         ) from None
     if view.format not in _ITEM_FORMATS:
-        sizes = "4 or 8" if _LITTLE else "4"
-        raise GuideTypeError(f"a mask has native integers of {sizes} bytes, not items of format {view.format!r}")
+        raise GuideTypeError(f"a mask has native integers of 4 or 8 bytes, not items of format {view.format!r}")
     if view.readonly or not view.c_contiguous:
         raise GuideError("the mask must be writable and contiguous")
     if view.ndim > 1 and view.shape is not None and view.shape[-1] * view.itemsize != view.nbytes:
