@@ -11,6 +11,7 @@ import outlines_core
 import pytest
 from outlines_core.kernels import numpy as outlines_kernels
 
+import tokdfa.guide
 from tests.guide.sides import BACKENDS, index, mask_tokens, vocabulary
 from tokdfa.guide import Guide, GuideError, GuideTypeError, Index, Vocabulary, create_mask
 
