@@ -103,7 +103,7 @@ def page(comparison: Comparison, folders: tuple[Path, Path]) -> Page:
         made=" and ".join(started),
         headlines=headlines(comparison),
         tables=build_tables(comparison),
-        plots=[CHART.build(results_of(comparison))],
+        plots=[CHART.build(_results(frames(comparison)))],
         experiment="",
         command=shlex.join(["tokdfa", "compare", *arguments]),
     )
@@ -212,8 +212,12 @@ def frames(comparison: Comparison) -> dict[str, pd.DataFrame]:
     }
 
 
-def results_of(comparison: Comparison) -> Results:
-    """The comparisons as declarations read them, the greatest first; of the cases only those that are beyond noise."""
+def _results(found: dict[str, pd.DataFrame]) -> Results:
+    return Results(found, {column.name: column for column in _COLUMNS})
+
+
+def build_tables(comparison: Comparison) -> list[Table]:
+    """The tables that have a row, engines first; of the cases only those that are beyond noise, the greatest first."""
     found = frames(comparison)
     for name in ("engines", "cases"):
         rows = found[name]
@@ -222,12 +226,7 @@ def results_of(comparison: Comparison) -> Results:
             found[name] = ranked.sort_values("size", ascending=False, kind="stable")
     if len(found["cases"]):
         found["cases"] = found["cases"][found["cases"]["told"]].head(MAX_ROWS)
-    return Results(found, {column.name: column for column in _COLUMNS})
-
-
-def build_tables(comparison: Comparison) -> list[Table]:
-    """The tables that have a row, engines first."""
-    results = results_of(comparison)
+    results = _results(found)
     built = [table.build(results) for table in TABLES]
     built.append(environment_table([comparison.before, comparison.after], ("before", "after")))
     return [table for table in built if table.rows]
