@@ -258,6 +258,62 @@ def test_what_waypoints_spare_is_no_shorter(kind: str) -> None:
     assert guided_work < plain_work or kind == "any"  # to know the slack of a waypoint is to expand it
 
 
+@pytest.mark.parametrize("kind", ["longest", "any", "schema"])
+def test_some_end_is_an_end_and_bounds_the_distance(kind: str) -> None:
+    found = 0
+    for seed in range(15):
+        chance = random.Random(seed)
+        if kind == "schema":
+            constraint: Any = random_schema(chance)
+            options: dict[str, Any] = {}
+        else:
+            constraint, options = random_grammar(chance), {"lexer": kind}
+        vocab = random_vocabulary(chance, 'abcd"{}[],:')
+        compiled = tokdfa.compile(constraint, vocab, "pushdown_trie", **options)
+        for matcher in walks(compiled, count=3, length=6):
+            source = matcher.situation_source()
+            way = source.some_end(source.number(matcher._whereabouts()))
+            if way is None:
+                assert kind == "longest"  # a longest match may cut off every text
+                continue
+            text, situations = way
+            for byte, situation in zip(text, situations, strict=False):
+                assert source.number(matcher._whereabouts()) == situation
+                matcher.advance(byte)
+            assert matcher.can_end()
+            found += 1
+    assert found > 10
+
+
+def test_many_required_members_are_bounded_where_tokens_are_left() -> None:
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    members: dict[str, Any] = {f"{k}th_of_many": {"type": "string", "format": "uuid"} for k in range(20)}
+    schema = {"properties": members, "required": list(members)[::2], "type": "object"}
+    compiled = tokdfa.compile(tokdfa.JsonSchema(schema), tokenizer.vocabulary, "pushdown_trie", step_seconds=0.3)
+    with pytest.raises(LimitExceeded, match="step_seconds"):
+        compiled.start().shortest_completion()  # exactly: too many ways
+    plain, ending = compiled.start(), compiled.start(max_tokens=800)
+    for token in tokenizer.encode('{"0th_of_many": "01234567-89ab-cdef-0123-456789abcdef", "2'):
+        assert allowed_by(ending) == allowed_by(plain)
+        plain.advance(token)
+        ending.advance(token)
+
+
+def test_a_window_without_names_leads_nowhere() -> None:
+    """All names that an object lists are read, and other ones may follow."""
+    schema = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]}
+    compiled = tokdfa.compile(tokdfa.JsonSchema(schema, whitespace="compact"), VOCAB, "pushdown_trie")
+    matcher = compiled.start()
+    for byte in b'{"a":1,"b":2,"':
+        matcher.advance(byte)
+    machine = compiled.generation.machine  # type: ignore[attr-defined]
+    places = {place for place, _, _ in machine.items(matcher._whereabouts())}
+    assert places
+    used = len(machine.program.code)
+    assert all(after < used for place in places for after in machine.places_after(place))
+    assert len(matcher.shortest_completion()) == 3
+
+
 def test_free_json_between_required_members_is_settled() -> None:
     tokenizer = tokdfa.load_tokenizer("mistral-v1")
     members: dict[str, Any] = {

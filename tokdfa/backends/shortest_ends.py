@@ -86,6 +86,8 @@ class ShortestEnds:
         self._edges: dict[int, tuple[Int32, Int32]] = {}
         #: Situation -> the least and the most that its distance can be.
         self._bounds: dict[int, tuple[int, int]] = {}
+        #: Situations from which some way to an end was looked for.
+        self._followed: set[int] = set()
         #: (situation, whether calls return) -> its waypoints; waypoint -> its slack.
         self._waypoints: dict[tuple[int, bool], frozenset[int]] = {}
         self._slacks: dict[int, int] = {}
@@ -134,9 +136,20 @@ class ShortestEnds:
 
     def _settle(self, situation: int, tokens: int) -> None:
         """Know the distance, or that it is more than `tokens`, or that it is not."""
+        if self._bounds_of(situation)[1] == FAR and situation not in self._followed:
+            self._follow_some_end(situation)
         least, most = self._bounds_of(situation)
         if not (least == most or most <= tokens < FAR or least > tokens):
             self._search(situation, tokens)
+
+    def _follow_some_end(self, situation: int) -> None:
+        """Bound distances from above by the fewest tokens that spell some way to an end."""
+        self._followed.add(situation)
+        way = self.source.some_end(situation)
+        if way is not None:
+            for here, tokens in zip(way[1], fewest_tokens(self._vocab, way[0]), strict=True):
+                least, most = self._bounds_of(here)
+                self._bounds[here] = least, min(most, tokens)
 
     def _bounds_of(self, situation: int) -> tuple[int, int]:
         bounds = self._bounds.get(situation)
@@ -147,7 +160,7 @@ class ShortestEnds:
     def _search(self, start: int, tokens: int) -> None:
         """Expand what is near `start`, nearest first, until its distance is known or seen to be more than `tokens`."""
         met, expanded, spared = {start: 0}, list[int](), dict[int, frozenset[int]]()
-        agenda, steps, best, done = [start], 0, FAR, set[int]()
+        agenda, steps, best, done = [start], 0, self._bounds_of(start)[1], set[int]()
         while agenda and steps < min(best, tokens + 1):
             following, together = [], set(agenda)
             # those whose waypoints are as near go last, and may be spared
@@ -247,7 +260,7 @@ class ShortestEnds:
             end = ends[k]
             found = self.source.read(situation, end)
             if found >= 0:
-                slack = max(slack, 1 if found in reached else fewest_tokens(self._vocab, end))
+                slack = max(slack, 1 if found in reached else fewest_tokens(self._vocab, end)[0])
                 k += 1
             else:  # and no other one that begins as badly
                 bad = next(n for n in range(1, len(end) + 1) if self.source.read(situation, end[:n]) < 0)
@@ -283,16 +296,22 @@ class ShortestEnds:
         return leads
 
 
-#: By vocabulary: the texts of tokens, and by byte the ends that are none.
-_unspelled: weakref.WeakKeyDictionary[Vocabulary, tuple[frozenset[bytes], dict[int, list[bytes]]]]
-_unspelled = weakref.WeakKeyDictionary()
+#: By vocabulary: the texts of tokens, the length of the longest, and by byte the ends that are none.
+_spelling: weakref.WeakKeyDictionary[Vocabulary, tuple[frozenset[bytes], int, dict[int, list[bytes]]]]
+_spelling = weakref.WeakKeyDictionary()
+
+
+def _spelling_of(vocab: Vocabulary) -> tuple[frozenset[bytes], int, dict[int, list[bytes]]]:
+    """See `_spelling`."""
+    if vocab not in _spelling:
+        texts = frozenset(map(vocab.token_bytes, range(vocab.size)))
+        _spelling[vocab] = texts, max(map(len, texts)), {}
+    return _spelling[vocab]
 
 
 def unspelled_ends(vocab: Vocabulary, byte: int) -> list[bytes]:
     """The ends of tokens that begin with a byte and are no tokens themselves, sorted. Kept for the vocabulary."""
-    if vocab not in _unspelled:
-        _unspelled[vocab] = frozenset(map(vocab.token_bytes, range(vocab.size))), {}
-    spelled, known = _unspelled[vocab]
+    spelled, _, known = _spelling_of(vocab)
     if byte not in known:
         data, places = vocab.byte_data.tobytes(), np.flatnonzero(vocab.byte_data == byte)
         stops = vocab.offsets[np.searchsorted(vocab.offsets, places, side="right")]
@@ -301,11 +320,12 @@ def unspelled_ends(vocab: Vocabulary, byte: int) -> list[bytes]:
     return known[byte]
 
 
-def fewest_tokens(vocab: Vocabulary, text: bytes) -> int:
-    """The fewest tokens that spell a text; FAR if none do."""
-    fewest = [0] + [FAR] * len(text)
-    for begin in range(len(text)):
-        for token in vocab.trie.prefixes_of(text[begin:]):
-            end = begin + len(vocab.token_bytes(token))
-            fewest[end] = min(fewest[end], fewest[begin] + 1)
-    return fewest[-1]
+def fewest_tokens(vocab: Vocabulary, text: bytes) -> list[int]:
+    """The fewest tokens that spell what is left of a text from each place on, its end included; FAR if none do."""
+    spelled, longest, _ = _spelling_of(vocab)
+    fewest = [FAR] * len(text) + [0]
+    for begin in reversed(range(len(text))):
+        for end in range(begin + 1, min(begin + longest, len(text)) + 1):
+            if fewest[end] + 1 < fewest[begin] and text[begin:end] in spelled:
+                fewest[begin] = fewest[end] + 1
+    return fewest

@@ -37,6 +37,13 @@ class SituationSource(Protocol):
     def can_end(self, situation: int) -> bool:
         """Whether the text may end."""
 
+    def some_end(self, situation: int) -> tuple[bytes, list[int]] | None:
+        """Some bytes that lead to an end, and the situations before each of them and after the last; None: not known.
+
+        Any tokens that spell the bytes lead there.
+        """
+        return None
+
     def waypoints(self, situation: int, calls: bool) -> list[int]:
         """Situations of which every way to an end passes one, maybe inside a token; none: that is not known.
 

@@ -26,6 +26,7 @@ from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.backends.pushdown_trie.partition_lookup import W_SIGNATURE
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
+from tokdfa.backends.pushdown_trie.some_end import SomeEnd
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
@@ -251,6 +252,7 @@ class TableGeneration:
         vocab = compiled.vocab
         self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), compiled.pool.spare_masks)
         self.steps: StepMemo[int] = StepMemo()
+        self.some_end = SomeEnd(machine)
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
             self.live = CoaccessibleSearch(
@@ -416,6 +418,11 @@ class PushdownSituations(SituationSource):
         """See `SituationSource.waypoints`."""
         with self.compiled.lock:
             return self.generation.machine.waypoints(situation, calls)
+
+    def some_end(self, situation: int) -> tuple[bytes, list[int]] | None:
+        """See `SituationSource.some_end`."""
+        with self.compiled.lock:
+            return self.generation.some_end.way(situation) if self.compiled.complete else None
 
     def targets(self, situation: int) -> Int32:
         """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.

@@ -217,7 +217,7 @@ class Machine(MachineTables):
         following: set[tuple[int, int]] = set()
         for item in self.rows.content(row)[:-1].tolist():
             place, stack = item >> a.PLACE_SHIFT, item & a.STACK_MASK
-            ends = self.stack(stack) if calls else [(end, stack) for end in self._places_after(place)]
+            ends = self.stack(stack) if calls else [(end, stack) for end in self.places_after(place)]
             if not ends:
                 return []
             following.update(ends)
@@ -225,7 +225,7 @@ class Machine(MachineTables):
             return []
         return [self._intern([entry]) for entry in sorted(following)]
 
-    def _places_after(self, place: int) -> list[int]:
+    def places_after(self, place: int) -> list[int]:
         """Where an instruction goes on once it has read; none if it only leads to others."""
         operation, first, second = self.code[place].tolist()
         if operation in (CALL, TERMINAL, TOKEN, COUNTED):
@@ -233,8 +233,8 @@ class Machine(MachineTables):
         if operation != NAMES:
             return []
         low, high, other, targets = self.arguments[first + NAMES_LOW : first + NAMES_TARGETS + 1].tolist()
-        named: list[int] = self.arguments[targets : targets + high - low + 1].tolist()
-        return [*named, *self._places_after(other)] if other >= 0 else named
+        named: list[int] = self.arguments[targets : targets + max(0, high - low + 1)].tolist()  # a window may be empty
+        return [*named, *self.places_after(other)] if other >= 0 else named
 
     def _intern(self, following: list[tuple[int, int]]) -> int:
         """The row at these places, with these stacks."""
