@@ -4,8 +4,9 @@ A token is allowed if the strategy allows it and the tokens left after it are en
 number of tokens (`tokdfa.backends.shortest_ends`). So while tokens are left some token is allowed or the text may end,
 and after `max_tokens` tokens it may. With tokens to spare the masks are the strategy's own.
 
-Cost: the first mask of a situation takes the search of its targets; one whose targets are known some 10 us, and where
-some are too far, the targets of all tokens again (0.5 to 2 ms).
+Cost: the first mask of a situation takes some way to an end from each of its targets (`pushdown_trie`: 0.1 to 1 ms
+each), and a search for the nearest end where that way is too long or not known; one whose targets are known some 10 us,
+and where some are too far, the targets of all tokens again (0.5 to 2 ms).
 """
 
 from __future__ import annotations

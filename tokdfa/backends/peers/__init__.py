@@ -8,6 +8,7 @@ backend                 the engine
 ``glrmask``             grammars compiled for a vocabulary into an automaton over tokens, or walked as a trie
 ``xgrammar``            pushdown automata whose states get their masks while compiling (an extra of its own)
 ``lm_format_enforcer``  a parser of characters and a trie of the characters of tokens, in plain Python
+``grid``                LALR(1) tables of a grammar that a schema is lowered to, trie walks whose masks are kept
 ======================  ================================================================================================
 
 What makes the comparison fair:
