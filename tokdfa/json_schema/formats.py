@@ -16,7 +16,7 @@ time, date-time        RFC 3339, real dates; no leap seconds (checker)       all
 duration               RFC 3339, appendix A                                  ISO 8601 with gaps, fractions, signs
 email                  RFC 5321 Mailbox                                      asks for an @ only
 idn-email              RFC 6531, domains as in idn-hostname                  asks for an @ only
-hostname               RFC 1123, at most 253 characters                      last dot or newline, other digits
+hostname               RFC 1123, at most 253 characters; ``xn--`` undecoded   last dot or newline, other digits
 idn-hostname           RFC 5890: ASCII, or short labels of some scripts      Punycode, NFC: not regular; no outside
 ipv4                   RFC 2673 dotted quad                                  is equal
 ipv6                   RFC 4291, no zone                                     is equal

@@ -7,7 +7,7 @@ and other names may begin; what follows them is a loop.
 Required names may also come first, in the order of ``required``: that is an array, and has an order, while
 ``properties`` is an object, which programs may write anew with its members sorted. So many of them as one likes come
 first, and the others follow in the order of the chain: what lies behind all that came is the chain itself, and only the
-names before that are written anew, mostly when they are first reached.
+names before that are written anew, when they are first reached.
 """
 
 from __future__ import annotations
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.lower_value import ValueWriter
     from tokdfa.json_schema.object_plan import ObjectPlan
 
-#: What follows this many names that come first is written at once, if it is no more than so many other names: most
-#: texts leave out a few members, and to write code while a text is read takes ten times as long.
-AT_ONCE, FEW_NAMES = 2, 8
 #: The place after a name that is refused.
 REFUSED = -1
 
@@ -168,9 +165,7 @@ class _RequiredFirst:
     def _next(self, count: int, key: int) -> int:
         """The place of the next name when `count` have come; `key`: the same if the others may not come first."""
         index = self.first[count]
-        written_anew = max(self.first[: count + 1]) - count
-        is_likely = written_anew <= FEW_NAMES and count < self.begin + AT_ONCE
-        following = self._after(count + 1) if is_likely else self.writer.lazy(partial(self._after, count + 1))
+        following = self.writer.lazy(partial(self._after, count + 1))
         place = self.builder.read(self.chain.colon, self._value(index, following))
         return self.builder.names_instead(key, self.chain.table, index, place)
 
