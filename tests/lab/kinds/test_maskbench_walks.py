@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,11 +23,9 @@ from tokdfa.lab.measure.maskbench_walks import (
     Judge,
     Walker,
     Walks,
-    hints_of,
     walk_case,
 )
 from tokdfa.vocabulary.tokenizers import load_tokenizer
-from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +45,8 @@ def fake(*texts: str, **more: Any) -> CompiledConstraint:
     return FakeSchemas(VOCABULARY).compile(JsonSchema({"texts": list(texts), **more}))
 
 
-def walks(compiled: CompiledConstraint, walker: Walker, schema: Any, count: int = 40, hints: Any = ()) -> Walks:
-    *_, last = walk_case(compiled, walker, Judge(json.dumps(schema)), count, "a seed", hints)
+def walks(compiled: CompiledConstraint, walker: Walker, schema: Any, count: int = 40) -> Walks:
+    *_, last = walk_case(compiled, walker, Judge(json.dumps(schema)), count, "a seed")
     assert last.taken == last.asked == count
     return last
 
@@ -67,7 +63,7 @@ def test_every_text_of_a_small_language_is_found(walker: Walker) -> None:
 def test_dead_ends_and_invalid_texts_are_told_apart(walker: Walker) -> None:
     lost = walks(fake("12", trick="go back on it", where="advance"), walker, True)
     assert lost.counts == {DEAD_END: 40}
-    assert lost.faults == [[DEAD_END, "1", ""]] * 5 or lost.faults == [(DEAD_END, "1", "")] * 5
+    assert lost.faults == [(DEAD_END, "1", "")] * 5
     broken = walks(fake("12", trick="raise", where="mask"), walker, True)
     assert broken.counts == {DEAD_END: 40}
     assert broken.faults[0] == (DEAD_END, "", "RuntimeError: on purpose")
@@ -79,45 +75,11 @@ def test_dead_ends_and_invalid_texts_are_told_apart(walker: Walker) -> None:
     assert "1" not in messages
 
 
-def test_an_empty_mask_is_a_dead_end(walker: Walker) -> None:
-    class Stuck(FakeSchemas):
-        """Promises the text ``12`` and refuses its second token."""
-
-    compiled = Stuck(VOCABULARY).compile(JsonSchema({"texts": ["12"]}))
-    compiled.start = lambda context=(): _StopsAfter(compiled, 1)  # type: ignore[method-assign]
-    assert walker.walk(compiled, random.Random(0)) == (DEAD_END, b"1", 1)
-
-
-class _StopsAfter:
-    """A matcher whose masks are empty after so many tokens."""
-
-    def __init__(self, compiled: Any, count: int) -> None:
-        from tests.lab.kinds.fake_schemas import FakeMatcher
-
-        self.inner, self.left = FakeMatcher(compiled), count
-
-    def fill_mask(self, out: Any) -> None:
-        self.inner.fill_mask(out)
-        if not self.left:
-            out[:] = 0
-
-    def advance(self, token: int) -> None:
-        self.left -= 1
-        self.inner.advance(token)
-
-
 def test_what_has_no_end_in_reach_is_unfinished(walker: Walker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maskbench_walks, "MOST", 30)
     found = walks(fake("1" * 50), walker, True, count=3)
     assert found.counts == {UNFINISHED: 3}
     assert (found.tokens, found.faults) == (90, [])
-
-
-def test_hints_lead_through_patterns(walker: Walker) -> None:
-    assert hints_of(['{"a": "x\\"y", "b": ["2020-01-02"]}', '"a"']) == [b"a", b'x\\"y', b"b", b"2020-01-02"]
-    schema = {"type": "string", "pattern": "[0-9]{4}-[0-9]{2}-[0-9]{2}x"}
-    compiled = PushdownTrie(VOCABULARY).compile(JsonSchema(schema))
-    assert walks(compiled, walker, schema, 10, [b"2020-01-02x"]).counts[FINISHED] == 10
 
 
 def test_a_library_that_breaks_down_judges_nothing(walker: Walker) -> None:
@@ -145,7 +107,6 @@ def test_numbers_are_judged_exactly_and_as_doubles() -> None:
 
 
 def test_our_engine_walks_without_a_fault(walker: Walker) -> None:
-    count: Counter[str] = Counter()
     schema = {
         "properties": {"a": {"type": "integer", "minimum": 3}, "b": {"enum": ["x", None, 1.5]}},
         "patternProperties": {r"\w$": {"maxLength": 3}},
@@ -153,7 +114,7 @@ def test_our_engine_walks_without_a_fault(walker: Walker) -> None:
         "type": "object",
     }
     compiled = PushdownTrie(VOCABULARY).compile(JsonSchema(schema))
-    count.update(walks(compiled, walker, schema, 60).counts)
+    count = walks(compiled, walker, schema, 60).counts
     assert count[DEAD_END] == count[INVALID] == 0
     assert count[FINISHED] >= 55
 
@@ -170,17 +131,3 @@ def test_walks_are_part_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(__import__("sys").modules, "jsonschema", None)
     with pytest.raises(ImportError, match="judging random walks needs the package jsonschema"):
         complete({**settings, "data": str(tmp_path / "data")})
-
-
-def test_signs_are_drawn_from_wide_and_narrow_masks() -> None:
-    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [b""], end_tokens=[256])
-    from tokdfa import mask as masks
-
-    kind = maskbench_walks._Kind(range(64), vocabulary.size)
-    draw = random.Random(1)
-    for allowed in (range(256), [63], [3, 200]):
-        mask = masks.mask_from_ids(list(allowed), vocabulary.size)
-        drawn = {kind.draw(mask, draw) for _ in range(2_000)}
-        assert drawn == set(allowed) & set(range(64))
-    assert kind.draw(masks.mask_from_ids([64, 200], vocabulary.size), draw) is None
-    assert Decimal(1) == maskbench_walks._decimal("1")

@@ -50,7 +50,7 @@ from tokdfa.lab.measure.maskbench_replay import (
     described,
     run_case,
 )
-from tokdfa.lab.measure.maskbench_walks import Judge, Walker, Walks, hints_of, walk_case
+from tokdfa.lab.measure.maskbench_walks import Judge, Walker, Walks, walk_case
 from tokdfa.lab.measure.schema_corpus import REMOTES
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.warm_up import warm_up
@@ -138,10 +138,9 @@ def _walk(
     compiled: CompiledConstraint,
 ) -> Iterator[dict[str, Any]]:
     """The random walks of a case: columns of its row, after every ten and in the end."""
-    hints = hints_of(test.text for test in case.tests if test.valid)
     judge = Judge(case.schema_text)
     begin("mask")
-    for found in walk_case(compiled, walker, judge, count, f"{seed} {case.name}", hints):
+    for found in walk_case(compiled, walker, judge, count, f"{seed} {case.name}"):
         if found.taken % 10 == 0 or found.taken == count:
             yield found.columns()
             begin("mask")

@@ -11,10 +11,9 @@ nothing, and as long as it goes on it takes some token of the mask. It comes to 
 
 *Which token.* A walk has a first part of 0 to `FREE` tokens, drawn for each walk, in which it takes random ones: of all
 that the mask has, of those of a few printable characters, or of those of punctuation alone. After it the walk makes for
-the end: it ends if it may, or else closes what is open (``"`` inside of a string, ``}`` and ``]`` outside). Where a
-string may not be closed yet, a pattern wants something: the walk tries a sign, a *hint*, which is a string out of the
-case's valid instances, or another token. Blanks, backslashes and opening brackets come only if there is nothing else.
-One token in eight stays random, so that no walk circles for ever.
+the end: it ends if it may, or else closes what is open (``"`` inside of a string, ``}`` and ``]`` outside), or tries a
+sign or another token without blanks, backslashes and opening brackets. One token in eight stays random, so that no walk
+circles for ever.
 
 *Validity* is by the draft that the schema declares (2020-12 if none), formats asserted, as MaskBench's labels are. It
 is asked twice: with numbers as the exact decimals that stand in the text, and with numbers as doubles, as most readers
@@ -27,7 +26,6 @@ from __future__ import annotations
 import decimal
 import json
 import random
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -41,7 +39,7 @@ from tokdfa.errors import TokenRefused
 from tokdfa.lab.measure.limits import failure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -51,10 +49,6 @@ FINISHED, UNFINISHED, DEAD_END, INVALID, UNJUDGED = "finished", "unfinished", "d
 FREE, MOST = 60, 1_200
 #: How many faults of a case are kept, and how many characters of a text.
 MAX_FAULTS, MAX_TEXT = 5, 400
-#: Tokens that are tried before a mask is looked through.
-PROBES = 8
-#: Characters of a hint, and hints of a case, at most.
-MAX_HINT, MAX_HINTS = 60, 200
 #: Digits with which remainders are exact: more than the spellings of a walk's number can differ by.
 PRECISION = 4_000
 
@@ -64,77 +58,40 @@ _PUNCTUATION = frozenset(b'{}[]",: \n')
 _CLOSING = {True: (b'"',), False: (b"}", b"]", b",", b":", b'"')}
 
 
-class _Kind:
-    """Some tokens, and how to draw one of them that a mask has."""
-
-    def __init__(self, tokens: Sequence[int], size: int) -> None:
-        self._tokens, self._mask = list(tokens), masks.mask_from_ids(tokens, size)
-
-    def draw(self, mask: masks.Mask, draw: random.Random) -> int | None:
-        """A random token of the mask; None if it has none of this kind. O(1) for a mask that has most of them."""
-        words, tokens = mask.data, self._tokens
-        for _ in range(PROBES):
-            if not tokens:
-                return None
-            token = tokens[int(draw.random() * len(tokens))]
-            if words[token >> 5] >> (token & 31) & 1:
-                return token
-        both = mask & self._mask
-        places = np.flatnonzero(both)
-        if not len(places):
-            return None
-        place = int(places[draw.randrange(len(places))])
-        word = int(both[place])
-        return 32 * place + draw.choice([bit for bit in range(32) if word >> bit & 1])
-
-
 class Walker:
     """Takes random walks over one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        spelled = [vocabulary.token_bytes(token) for token in range(len(vocabulary))]
-        words = [token for token, text in enumerate(spelled) if text]
-        short = [token for token in words if len(spelled[token]) <= 4 and not set(spelled[token]) & _NOT_PRINTABLE]
-        marks = [token for token in words if _PUNCTUATION.issuperset(spelled[token])]
-        plain = [token for token in words if not set(spelled[token]) & set(b"{[\\ \t\n\r")]
-        signs = [token for token in short if len(spelled[token]) == 1 and not spelled[token].isalnum()]
-        signs = [token for token in signs if spelled[token] != b"\\"]
-        kinds = (_Kind(tokens, vocabulary.size) for tokens in (words, short, marks, plain, signs))
-        self._words, self._short, self._marks, self._plain, self._signs = kinds
+        spelled = {token: text for token in range(len(vocabulary)) if (text := vocabulary.token_bytes(token))}
+
+        def kind(wanted: Callable[[bytes], bool]) -> masks.Mask:
+            return masks.mask_from_ids([token for token, text in spelled.items() if wanted(text)], vocabulary.size)
+
+        def is_short(text: bytes) -> bool:
+            return len(text) <= 4 and not set(text) & _NOT_PRINTABLE
+
+        #: All tokens, short ones, punctuation; with how often a random token is one of these, of ten.
+        self._free = (kind(bool), kind(is_short), kind(_PUNCTUATION.issuperset)), (3, 5, 2)
+        self._plain = kind(lambda text: not set(text) & set(b"{[\\ \t\n\r"))
+        self._signs = kind(lambda text: is_short(text) and len(text) == 1 and not text.isalnum() and text != b"\\")
         #: The tokens of single bytes.
-        self._single = {text: token for token, text in reversed(list(enumerate(spelled))) if len(text) == 1}
+        self._single = {text: token for token, text in reversed(spelled.items()) if len(text) == 1}
 
-    def walk(
-        self, compiled: CompiledConstraint, draw: random.Random, hints: Sequence[bytes] = ()
-    ) -> tuple[str, bytes, int]:
-        """What became of a walk (not yet whether its text is valid), its text, and its number of tokens.
-
-        `hints`: contents of JSON strings. About 20 us a token beside the engine.
-        """
-        matcher = compiled.start()
-        mask = masks.allocate_mask(self.vocabulary.size)
+    def walk(self, compiled: CompiledConstraint, draw: random.Random) -> tuple[str, bytes, int]:
+        """What became of a walk (not yet whether its text is valid), its text, and its number of tokens."""
+        matcher, mask = compiled.start(), masks.allocate_mask(self.vocabulary.size)
         text, inside = bytearray(), False
         free = draw.randint(0, FREE)
-        #: Bytes of a hint that are still to come.
-        hint = b""
         for taken in range(MOST):
             matcher.fill_mask(mask)
-            ends = next((token for token in self.vocabulary.end_tokens if masks.contains(mask, token)), None)
-            if ends is not None and (taken >= free or draw.random() < 0.1):
-                matcher.advance(ends)
-                return FINISHED, bytes(text), taken
-            following, hint = self._single.get(hint[:1]), hint[1:]
-            if following is not None and masks.contains(mask, following):
-                token: int | None = following
-            elif taken < free or draw.random() < 0.125:
-                token, hint = self._free(mask, draw), b""
-            else:
-                token, hint = self._home(mask, inside, draw), b""
-                if inside and hints and draw.random() < 0.1:
-                    hint = draw.choice(hints)
-            if token is None and ends is not None:  # there is nothing but the end
-                matcher.advance(ends)
+            end = next((token for token in self.vocabulary.end_tokens if masks.contains(mask, token)), None)
+            token = None
+            if end is None or (taken < free and draw.random() > 0.1):
+                is_random = taken < free or draw.random() < 0.125
+                token = self._random(mask, draw) if is_random else self._home(mask, inside, draw)
+            if token is None and end is not None:
+                matcher.advance(end)
                 return FINISHED, bytes(text), taken
             if token is None:
                 return DEAD_END, bytes(text), taken
@@ -147,10 +104,10 @@ class Walker:
             text += spelled
         return UNFINISHED, bytes(text), MOST
 
-    def _free(self, mask: masks.Mask, draw: random.Random) -> int | None:
+    def _random(self, mask: masks.Mask, draw: random.Random) -> int | None:
         """A random token of the mask, of one kind if it has any of that kind."""
-        kind = draw.choices((self._words, self._short, self._marks), (3, 5, 2))[0].draw(mask, draw)
-        return self._words.draw(mask, draw) if kind is None else kind
+        token = _draw(mask & draw.choices(*self._free)[0], draw)
+        return _draw(mask & self._free[0][0], draw) if token is None else token
 
     def _home(self, mask: masks.Mask, inside: bool, draw: random.Random) -> int | None:
         """A token that closes something, or leads to where something can be closed."""
@@ -158,10 +115,19 @@ class Walker:
             token = self._single.get(text)
             if token is not None and masks.contains(mask, token):
                 return token
-        if inside and draw.random() < 0.4 and (sign := self._signs.draw(mask, draw)) is not None:
+        if inside and draw.random() < 0.4 and (sign := _draw(mask & self._signs, draw)) is not None:
             return sign
-        plain = self._plain.draw(mask, draw)
-        return self._free(mask, draw) if plain is None else plain
+        plain = _draw(mask & self._plain, draw)
+        return self._random(mask, draw) if plain is None else plain
+
+
+def _draw(mask: masks.Mask, draw: random.Random) -> int | None:
+    """A token of one of the mask's words, each with the same chance; None of an empty mask."""
+    places = np.flatnonzero(mask)
+    if not len(places):
+        return None
+    place = int(places[draw.randrange(len(places))])
+    return 32 * place + draw.choice([bit for bit in range(32) if int(mask[place]) >> bit & 1])
 
 
 def _is_inside(token: bytes, before: bytearray, inside: bool) -> bool:
@@ -237,12 +203,6 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is no JSON value")
 
 
-def hints_of(texts: Iterable[str]) -> list[bytes]:
-    """The contents of the strings in some JSON texts, each once, without the long ones."""
-    found = dict.fromkeys(string for text in texts for string in re.findall(r'"((?:[^"\\]|\\.)*)"', text))
-    return [string.encode() for string in found if 0 < len(string) <= MAX_HINT][:MAX_HINTS]
-
-
 @dataclass
 class Walks:
     """What became of the walks of a case: of how many, a count for each outcome, and some faults (outcome, text,
@@ -274,15 +234,13 @@ class Walks:
         }
 
 
-def walk_case(
-    compiled: CompiledConstraint, walker: Walker, judge: Judge, count: int, seed: str, hints: Sequence[bytes] = ()
-) -> Iterator[Walks]:
+def walk_case(compiled: CompiledConstraint, walker: Walker, judge: Judge, count: int, seed: str) -> Iterator[Walks]:
     """Take `count` walks; yields what is known so far, after each. An error of the engine is a dead end."""
     found = Walks(count)
     for number in range(count):
         outcome, text, taken, message = DEAD_END, b"", 0, ""
         try:
-            outcome, text, taken = walker.walk(compiled, random.Random(f"{seed} {number}"), hints)
+            outcome, text, taken = walker.walk(compiled, random.Random(f"{seed} {number}"))
         except Exception as error:
             message = failure_of(error).message
         if outcome == FINISHED:
