@@ -33,7 +33,7 @@ def test_engines_make_the_same_mask() -> None:
 
 
 def test_the_verdict_is_about_the_widest_mask() -> None:
-    place = {"tokenizer": "t", "pattern": "p", "vocab_size": 100, "trie_nodes": 210, "build_ms": 1.0, "differs": 0}
+    place = {"tokenizer": "t", "vocab_size": 100, "trie_nodes": 210, "build_ms": 1.0, "differs": 0}
     rows = pd.DataFrame(
         {**place, "label": label, "engine": engine, "allowed": allowed, "density": allowed / 100, "ns_median": ns,
          "ns_per_node": ns / allowed, "nodes_visited": allowed}
@@ -41,7 +41,7 @@ def test_the_verdict_is_about_the_widest_mask() -> None:
         for engine, ns in (("tokdfa", allowed * 2.0), ("llguidance slices off", allowed * 5.0))
     )  # fmt: skip
     results = KIND.results(rows, {})
-    assert results.rows("widest")["case"].unique().tolist() == ["many"]
+    assert results.rows("widest")["label"].unique().tolist() == ["many"]
     said = [line for sentence in KIND.sentences for line in sentence.sentences(results)]
     assert said == [
         "t: the widest mask (80 tokens) takes tokdfa 160 ns, 2.00 ns a node.",
@@ -49,7 +49,7 @@ def test_the_verdict_is_about_the_widest_mask() -> None:
     ]
     walks = KIND.tables[0].build(results).frame
     assert walks["llguidance slices off"].tolist() == pytest.approx([20e-9, 400e-9])
-    assert KIND.tables[4].build(results).frame["nodes per token"].tolist() == [2.1]
+    assert KIND.tables[3].build(results).frame["nodes per token"].tolist() == [2.1]
 
 
 def test_a_grammar_stands_in_the_same_table() -> None:

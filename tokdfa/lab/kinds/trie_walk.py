@@ -41,6 +41,7 @@ from tokdfa.lab.declare import Against, Column, Curves, Kind, Pivot, Quotient, S
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
+from tokdfa.lab.measure.measure import positions
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.regex.compile import compile_lazy
 from tokdfa.vocabulary.cycle_clock import cycle_ns
@@ -56,8 +57,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from tokdfa.backends.base import CompiledConstraint, Matcher
-    from tokdfa.vocabulary.tokenizers import Tokenizer
+    from tokdfa.backends.base import Matcher
     from tokdfa.vocabulary.trie import TokenTrie
 
     Floats = npt.NDArray[np.float64]
@@ -89,52 +89,48 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
 
     `settings`: tokenizer (name), the fields of a regex or a grammar, and those of `Settings`. `seed` is not used.
     """
-    typed = item_settings(Settings, settings)
-    entry = item_constraint(settings)
+    typed, entry = item_settings(Settings, settings), item_constraint(settings)
     constraint, tokenizer = entry.build(), load_tokenizer(settings["tokenizer"])
     vocab = tokenizer.vocabulary
     peers = [create_backend(PEER, vocab, **PEER_OPTIONS).compile(constraint)] if typed.peers else []
     ladder: dict[str, list[Fill]] = {}
-    about: dict[str, Any] = {"pattern": None, "build_ms": None}
+    about: dict[str, Any] = {"build_ms": None}
     accesses: dict[str, tuple[float, float]] = {}
     if isinstance(constraint, Grammar) and entry.texts:
-        ours = EARLEY
+        ours, walks = EARLEY, [tokenizer.encode(written) for written in entry.texts]
         compiled = {EARLEY: create_backend(EARLEY, vocab, **EARLEY_OPTIONS).compile(constraint)}
         compiled |= {f"{PEER} slices off": peer for peer in peers}
-        places = {engine: _places(one, entry.texts, tokenizer) for engine, one in compiled.items()}
+        places = {engine: positions(one, walks) for engine, one in compiled.items()}
         engines = {engine: [_fill_fork(one) for one in matchers] for engine, matchers in places.items()}
         nodes = sum(_count_nodes(matcher, vocab.size) for matcher in places[EARLEY])
     elif isinstance(constraint, Regex):
-        ours, table = "tokdfa", compile_lazy(constraint)
-        build_ns = [time_call(partial(build_trie, vocab.joined_bytes))[1] for _ in range(5)]
-        about = {"pattern": constraint.pattern, "build_ms": float(np.median(build_ns)) * 1e-6}
-        nodes = walk(vocab.trie, table, 0, masks.allocate_mask(vocab.size)).nodes_visited
+        ours, table, trie = "tokdfa", compile_lazy(constraint), vocab.trie
+        about["build_ms"] = 1e-6 * float(
+            np.median([time_call(partial(build_trie, vocab.joined_bytes))[1] for _ in range(5)])
+        )
+        nodes = walk(trie, table, 0, masks.allocate_mask(vocab.size)).nodes_visited
         lazy = create_backend("token_index", vocab, lazy=True, cache_masks=False).compile(constraint)
-        engines = {
-            ours: [_fill_fork(lazy.start())],
-            "tokdfa, walk alone": [lambda: _walk_once(lambda mask: walk(vocab.trie, table, 0, mask), vocab.size)],
-        }
+        engines = {ours: [_fill_fork(lazy.start())]}
+        engines["tokdfa, walk alone"] = [lambda: _timed_fill(lambda mask: walk(trie, table, 0, mask), vocab.size)]
         engines[EARLEY] = [_fill_fork(create_backend(EARLEY, vocab, **EARLEY_OPTIONS).compile(constraint).start())]
-        layouts, accesses = _layouts(vocab.trie, table)
+        layouts, accesses = _layouts(trie, table)
         engines |= {engine: [fill] for engine, fill in layouts.items()}
         engines |= {f"{PEER} slices off": [_fill_fork(peer.start())] for peer in peers}
         if typed.ladder:
-            ladder = {engine: [climb] for engine, climb in _ladder(vocab.trie, table).items()}
+            ladder = {engine: [climb] for engine, climb in _ladder(trie, table).items()}
     else:
         raise OptionError("trie_walk takes regexes, and grammars with texts, no other constraints")
 
     cycles = [cycle_ns()]
     count = len(engines[ours])
-    times, found = _timed(engines, max(3, typed.repeats // count))  # a grammar has hundreds of masks, a pattern one
+    found = _timed(engines, max(3, typed.repeats // count))  # a grammar has hundreds of masks, a pattern one
     cycles.append(cycle_ns())
     ns_per_cycle = sum(cycles) / len(cycles)
-    climbed, other = _timed(ladder, typed.ladder)
-    ends = np.zeros(vocab.size, dtype=np.bool_)
-    ends[list(vocab.end_tokens)] = True
+    ends = masks.mask_to_bool(masks.mask_from_ids(vocab.end_tokens, vocab.size), vocab.size)
+    base = found[ours][1]
     rows = []
-    for engine, samples in (times | climbed).items():
-        allowed = (found | other)[engine]
-        taken, density = float(np.median(samples, axis=0).sum()), float(allowed.sum()) / count
+    for engine, (samples, allowed) in (found | _timed(ladder, typed.ladder)).items():
+        taken, mean_allowed = float(np.median(samples, axis=0).sum()), float(allowed.sum()) / count
         rows.append(
             {
                 "tokenizer": settings["tokenizer"],
@@ -142,10 +138,10 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                 "trie_nodes": vocab.trie.node_count,
                 "label": settings.get("label") or constraint.name,
                 "engine": engine,
-                "allowed": int(density),
-                "density": density / vocab.size,
+                "allowed": int(mean_allowed),
+                "density": mean_allowed / vocab.size,
                 # the bare walk knows nothing of end tokens
-                "differs": int(((allowed != found[ours]) & ~ends).sum()),
+                "differs": int(((allowed != base) & ~ends).sum()),
                 "nodes_visited": nodes,
                 "ns_median": taken,
                 "ns_min": float(samples.min(axis=0).sum()),
@@ -159,7 +155,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _timed(engines: dict[str, list[Fill]], turns: int) -> tuple[dict[str, Floats], dict[str, Bools]]:
+def _timed(engines: dict[str, list[Fill]], turns: int) -> dict[str, tuple[Floats, Bools]]:
     """Nanoseconds of each engine's masks, (turns, masks), engines in turn; and the masks, (masks, tokens)."""
     taken: dict[str, Floats] = {engine: np.zeros((turns, len(fills))) for engine, fills in engines.items()}
     found: dict[str, list[Any]] = {engine: [] for engine in engines}
@@ -172,18 +168,7 @@ def _timed(engines: dict[str, list[Fill]], turns: int) -> tuple[dict[str, Floats
                         taken[engine][turn, place] = nanoseconds
                     else:
                         found[engine].append(masks.mask_to_bool(mask, size))
-    return taken, {engine: np.array(one) for engine, one in found.items()}
-
-
-def _places(compiled: CompiledConstraint, texts: list[str], tokenizer: Tokenizer) -> list[Matcher]:
-    """A matcher before each token of the texts."""
-    found = []
-    for written in texts:
-        matcher = compiled.start()
-        for token in tokenizer.encode(written):
-            found.append(matcher.fork())
-            matcher.advance(token)
-    return found
+    return {engine: (taken[engine], np.array(one)) for engine, one in found.items()}
 
 
 def _count_nodes(matcher: Matcher, size: int) -> int:
@@ -192,6 +177,17 @@ def _count_nodes(matcher: Matcher, size: int) -> int:
     before = forked.counters.get("nodes_visited", 0)
     forked.fill_mask(masks.allocate_mask(size))
     return forked.counters.get("nodes_visited", 0) - before
+
+
+def _timed_fill(fill: Callable[[masks.Mask], object], size: int) -> tuple[int, masks.Mask, int]:
+    """Nanoseconds of one fill of a fresh mask, the mask, and its tokens."""
+    mask = masks.allocate_mask(size)
+    return time_call(partial(fill, mask))[1], mask, size
+
+
+def _fill_fork(matcher: Matcher) -> Fill:
+    """A measurement of one mask of a matcher; the fork is made outside the clock."""
+    return lambda: _timed_fill(matcher.fork().fill_mask, matcher.vocab.size)
 
 
 def _layouts(trie: TokenTrie, table: Any) -> tuple[dict[str, Fill], dict[str, tuple[float, float]]]:
@@ -207,26 +203,14 @@ def _layouts(trie: TokenTrie, table: Any) -> tuple[dict[str, Fill], dict[str, tu
         # node, stack, alphabet, table; and the mask where the node survives, which is written as the stack is
         counted[engine] = (4 if parts[1] is not None else 3) + survived / visited, 2 * survived / visited
     counted["tokdfa, walk alone"] = counted[LAYOUT]
-    return {engine: partial(_walk_source_once, trie, nodes, parts) for engine, parts in layouts.items()}, counted
 
+    def fill(parts: tuple[Any, Any]) -> tuple[int, masks.Mask, int]:
+        words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
+        nanoseconds = time_call(partial(walk_source, trie, nodes, *parts, 0, words))[1]
+        words[trie.size >> 5] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)  # the spare bit
+        return nanoseconds, words.view(np.int32)[: masks.mask_words(trie.size)].copy(), trie.size
 
-def _walk_once(fill: Callable[[masks.Mask], object], size: int) -> tuple[int, masks.Mask, int]:
-    """Nanoseconds of one fill of a fresh mask, the mask, and its tokens."""
-    mask = masks.allocate_mask(size)
-    return time_call(partial(fill, mask))[1], mask, size
-
-
-def _fill_fork(matcher: Matcher) -> Fill:
-    """A measurement of one mask of a matcher; the fork is made outside the clock."""
-    return lambda: _walk_once(matcher.fork().fill_mask, matcher.vocab.size)
-
-
-def _walk_source_once(trie: TokenTrie, nodes: Any, parts: tuple[Any, Any]) -> tuple[int, masks.Mask, int]:
-    """As `_walk_once`, by the walk of 004."""
-    words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
-    nanoseconds = time_call(partial(walk_source, trie, nodes, *parts, 0, words))[1]
-    words[trie.size >> 5] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)  # the spare bit
-    return nanoseconds, words.view(np.int32)[: masks.mask_words(trie.size)].copy(), trie.size
+    return {engine: partial(fill, parts) for engine, parts in layouts.items()}, counted
 
 
 class _Rows:
@@ -260,8 +244,6 @@ def _ladder(trie: TokenTrie, lazy: Any) -> dict[str, Fill]:
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The rows, and those of each tokenizer's widest mask."""
-    rows = rows.reindex(columns=[*dict.fromkeys([*rows, "reads", "writes", "cycles", "ns_per_cycle"])])
-    rows = rows.assign(case=rows["label"].where(rows["label"].notna(), rows["pattern"]))
     widest = rows["allowed"] == rows.groupby("tokenizer")["allowed"].transform("max")
     return {"": rows, "widest": rows[widest]}
 
@@ -271,7 +253,7 @@ KIND = Kind(
     settings=Settings,
     columns=(
         text("tokenizer"),
-        text("case", "pattern"),
+        text("label", "pattern"),
         text("engine"),
         Column("vocab_size", "vocabulary size"),
         Column("trie_nodes", "trie nodes"),
@@ -288,36 +270,27 @@ KIND = Kind(
         seconds("build_ms", "build time", "building the trie, median of five"),
     ),
     reference="tokdfa",
-    case=("tokenizer", "case"),
+    case=("tokenizer", "label"),
     frames=frames,
     tables=(
         Pivot(
             "trie_walk",
             "Walks of the token trie",
             "The mask of a pattern's first state, again and again: median, and how it compares with tokdfa's.",
-            rows=("tokenizer", "case"),
+            rows=("tokenizer", "label"),
             beside=("allowed:max", Stat("density", "max", "share"), "nodes_visited", "differs:max"),
             value="ns_median",
         ),
         Pivot(
             "node_times",
-            "Time per trie node",
-            "Time over the nodes that tokdfa's walk visits, for every engine; of a grammar, all masks of its texts.",
-            rows=("tokenizer", "case"),
-            beside=(Stat("density", "max", "share"),),
-            value="ns_per_node",
-            ratio=False,
-        ),
-        Pivot(
-            "node_cycles",
-            "Cycles a node",
+            "Time per trie node, and cycles",
+            "Time over the nodes that tokdfa's walk visits, for every engine; of a grammar, all masks of its texts. "
             "The same in cycles of this processor: what a chain of dependent additions says that a cycle takes, before "
             "and after the walks. 004 and 000 say 13 on an AMD EPYC.",
-            rows=("tokenizer", "case"),
-            beside=("ns_per_cycle",),
-            value="cycles",
-            ratio=False,
-            where="cycles.notna()",
+            rows=("tokenizer", "label"),
+            beside=(Stat("density", "max", "share"), "ns_per_cycle"),
+            value="ns_per_node",
+            detail="cycles",
         ),
         Summary(
             "accesses",
@@ -342,7 +315,7 @@ KIND = Kind(
             x="density",
             y="ns_per_node",
             panels="tokenizer",
-            hover=("case",),
+            hover=("label",),
             where="density > 0",
         ),
         Curves(
@@ -351,7 +324,7 @@ KIND = Kind(
             "Of each tokenizer the pattern that allows most tokens.",
             x="vocab_size",
             y="ns_per_node",
-            hover=("tokenizer", "case"),
+            hover=("tokenizer", "label"),
             frame="widest",
         ),
     ),

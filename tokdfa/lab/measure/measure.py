@@ -207,22 +207,22 @@ def replay_seen(
         mask = masks.allocate_mask(contender.backend.vocab.size)
         begin(contender.index, "seen masks")
         try:
-            positions = _positions(contender.compiled, walks)
-            for matcher in positions:
+            places = positions(contender.compiled, (walk.tokens for walk in walks))
+            for matcher in places:
                 matcher.fill_mask(mask)
         except BaseException as error:
             _drop_or_raise(contender, error)
             continue
-        blocks.append((contender, positions, mask))
+        blocks.append((contender, places, mask))
     spent = [0] * len(blocks)
     with collector_off():
         for turn in range(rounds):
-            for number, (contender, positions, mask) in enumerate(blocks):
-                if spent[number] > seconds * 1e9 or not positions:
+            for number, (contender, places, mask) in enumerate(blocks):
+                if spent[number] > seconds * 1e9 or not places:
                     continue
                 begin(contender.index, "seen masks")
-                positions[0].fill_mask(mask)  # brings the engine's code back into the caches
-                for step, matcher in enumerate(positions):
+                places[0].fill_mask(mask)  # brings the engine's code back into the caches
+                for step, matcher in enumerate(places):
                     started = time.perf_counter_ns()
                     matcher.fill_mask(mask)
                     ns = time.perf_counter_ns() - started
@@ -230,12 +230,12 @@ def replay_seen(
                     contender.outcome.samples.append(Sample("seen", turn, step, ns))
 
 
-def _positions(compiled: CompiledConstraint, walks: Sequence[Walk]) -> list[Matcher]:
-    """A matcher for each position of the walks, as far as their tokens are allowed."""
+def positions(compiled: CompiledConstraint, walks: Iterable[Sequence[int]]) -> list[Matcher]:
+    """A matcher before each token of the walks, as far as these are allowed; none has filled a mask."""
     found = []
-    for walk in walks:
+    for tokens in walks:
         matcher = compiled.start()
-        for token in walk.tokens:
+        for token in tokens:
             found.append(matcher.fork())
             try:
                 matcher.advance(token)
