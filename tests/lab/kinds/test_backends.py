@@ -103,13 +103,6 @@ def test_the_sentences(results):
     assert "All 12 masks that were compared equal those of peer." in said
 
 
-def test_charts_are_drawn_of_what_was_measured(results):
-    drawn = {chart.name: chart.build(results) for chart in KIND.charts}
-    assert drawn["mask_ecdf"].panels
-    assert drawn["memory"].panels
-    assert drawn["cost_vocabulary"].panels
-
-
 def test_what_a_library_knows_is_not_settled_again(tmp_path):
     """Counted: without parts all is settled when compiling, with parts on first masks, with a library before."""
     config = experiment(

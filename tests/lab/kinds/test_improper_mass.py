@@ -8,9 +8,7 @@ import pytest
 from tests.lab.kinds.telling import Told, check_lost
 from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.backends.proper import proper_texts
-from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.improper_mass import BEFORE, KIND, PREFERRED
-from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.mask import allocate_mask, mask_to_bool
 from tokdfa.models.registry import load_model
 from tokdfa.skew.improper_mass import improper_mass
@@ -67,20 +65,6 @@ def test_a_text_that_cannot_be_measured_is_a_row(settings, monkeypatch):
     assert one["status"] == "error"
     assert "longer than the 10" in one["message"]
     assert {row["status"] for row in positions(rows, "two")} == {"ok"}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"texts": []}, "settings.texts"),
-        ({"texts": [{"label": "a", "kind": "b", "text": ""}]}, "settings.texts.0.text"),
-        ({"texts": [{"label": "a", "kind": "b", "text": "c"}] * 2}, "two entries have the same label 'a'"),
-        ({"models": ["ngram"]}, "needs a tokenizer"),
-    ],
-)
-def test_wrong_settings(settings, change, message):
-    with pytest.raises(OptionError, match=message):
-        typed_settings(KIND.settings, settings | change)
 
 
 def test_what_is_told(rows):

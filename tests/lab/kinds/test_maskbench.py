@@ -186,21 +186,6 @@ def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     assert {(row["outcome"], row["message"]) for row in found} == {("unavailable", "RuntimeError: it cannot be made")}
 
 
-def test_a_suite_is_judged_by_the_end_of_its_texts(tmp_path: Path) -> None:
-    tests = [{"description": "", "valid": valid, "data": data} for valid, data in ((True, 12), (False, 1), (True, 1))]
-    suite = tmp_path / "suite"
-    (suite / "draft7").mkdir(parents=True)
-    groups = [{"description": name, "schema": {"texts": ["12"]}, "tests": tests} for name in ("one", "two")]
-    (suite / "draft7" / "minimum.json").write_text(json.dumps(groups))
-    rows = rows_of(tmp_path, tmp_path, data=None, suite=str(suite), chunk=1)
-    assert [(row["case"], row["split"]) for row in rows] == [
-        ("draft7/minimum[0] one", "draft7/minimum"), ("draft7/minimum[1] two", "draft7/minimum"),
-    ]  # fmt: skip
-    assert {(row["suite"], row["to_end"], row["outcome"], row["right_tests"]) for row in rows} == {
-        (True, True, "over", 2)
-    }
-
-
 def test_a_suite_refers_to_its_remotes(tmp_path: Path) -> None:
     """Files in the form of the suite, judged by an engine that reads schemas."""
     for name, content in {

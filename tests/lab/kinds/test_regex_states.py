@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from tests.lab.kinds.telling import Told
-from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.regex_states import KIND, measure
 from tokdfa.regex.nodes import LAWS
 
@@ -45,13 +44,6 @@ def test_what_cannot_be_counted_has_a_status():
     assert (status["subset construction"], status["minimal"]) == ("unsupported", "ok")
     rows = measure({"regex": "(a|b)*a(a|b){12}", "max_states": 100}, seed=0)
     assert {(row["status"], row["states"]) for row in rows} == {("limit", 100)}
-
-
-def test_faults_name_the_key():
-    with pytest.raises(OptionError, match=r"settings\.max_states"):
-        measure({"regex": "a", "max_states": 0}, seed=0)
-    with pytest.raises(OptionError, match=r"settings\.max_state:"):
-        measure({"regex": "a", "max_state": 9}, seed=0)
 
 
 def row(constraint, variant, states, status="ok"):

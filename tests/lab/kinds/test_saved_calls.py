@@ -4,7 +4,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
 from tests.lab.kinds.telling import Told
 from tokdfa.backends.registry import create_backend
@@ -104,12 +103,3 @@ def test_muted_literals_forbid_proper_tokenizations_of_given_and_drawn_texts():
     assert "word_boundary" in row["message"]
     with pytest.raises(OptionError, match="drawn from regexes"):
         measure(settings | {"regex": None, "choice": ["a", "b"]}, 0)
-
-
-def test_the_shipped_experiment_takes_all_that_is_shaped_like_json_and_yaml():
-    loaded = yaml.safe_load((EXPERIMENTS / "saved_calls.yaml").read_text())
-    (constraints,) = loaded["constraints"]
-    labels = [entry["label"] for entry in yaml.safe_load((EXPERIMENTS / constraints["file"]).read_text())]
-    assert constraints["only"] == labels[: labels.index("iso_date")]
-    texts = yaml.safe_load((EXPERIMENTS / loaded["settings"]["texts"]["file"]).read_text())
-    assert set(constraints["only"]) <= set(texts)

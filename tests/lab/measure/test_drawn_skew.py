@@ -72,12 +72,6 @@ def test_runs_that_say_their_shares_leave_less_noise():
     assert 0 < exact.standard_error < noisy.standard_error
 
 
-def test_equal_answers_are_no_certainty():
-    found = drawn_distance(one_hot(np.zeros(12, dtype=int)), IDEAL)
-    assert found.cross_fitted == pytest.approx(0.5)
-    assert found.standard_error > 0.02
-
-
 def test_few_runs_are_refused():
     with pytest.raises(OptionError, match=f"at least {LEAST_RUNS} runs, not 9"):
         drawn_distance(one_hot(np.zeros(9, dtype=int)), IDEAL)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
 from tokdfa.lab.measure.engines import Engine, EngineSet, check_engines, spread
 from tokdfa.lab.measure.limits import Failure, attempt
@@ -43,13 +43,6 @@ def test_a_backend_that_cannot_compile_leaves_the_others_alone():
     assert engine_set.compile("token_index", Regex("a{9}")).start().allows(97)
     assert engine_set.compile("small", Regex("a{9}")).kind == "memory"
     assert engine_set.backend("small").settings["max_states"] == 2
-
-
-def test_a_backend_that_cannot_be_made_fails_at_every_constraint():
-    both = {"proper": True, "mute_literals": True}
-    engine_set = EngineSet([Engine(backend="tokens_dfa", options=both)], load_tokenizer("bytes").vocabulary)
-    assert "choose one" in engine_set.backend("tokens_dfa").message
-    assert engine_set.compile("tokens_dfa", Choice(["a"])) is engine_set.backend("tokens_dfa")
 
 
 @pytest.mark.parametrize(

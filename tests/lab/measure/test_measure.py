@@ -78,17 +78,6 @@ def test_all_fill_then_all_advance_in_an_order_that_rotates():
     assert racing[1].outcome.counters == {"masks": 3, "steps": 3}
 
 
-def test_the_board_hears_of_each_call_before_it_is_made():
-    racing = contenders("honest", "honest")
-    heard: list[tuple[int, str]] = []
-    measure_compiles(racing, ABC, 1, lambda contender, phase: heard.append((contender, phase)))
-    replay(racing, [walk("a", end=False)], "0", 60, lambda contender, phase: heard.append((contender, phase)))
-    assert heard == [
-        *((0, "compile"), (0, "first mask"), (1, "compile"), (1, "first mask")),
-        *((0, "first mask"), (1, "first mask"), (0, "mask"), (1, "mask"), (0, "advance"), (1, "advance")),
-    ]
-
-
 @pytest.mark.parametrize(("reference", "differs"), [("0", (0, 2)), ("1", (2, 0)), ("nobody", (0, 2))])
 def test_masks_are_compared_with_the_reference(reference, differs):
     racing = compiled("honest", "wide")

@@ -22,8 +22,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tokdfa.lab.declare import Bars, Column, Distribution, Listing, Pivot, Say, Stat, Summary
 from tokdfa.lab.declare.columns import format_share, seconds, text
 from tokdfa.lab.measure.engines import EngineSet
@@ -60,11 +58,6 @@ OPEN = 0.05
 FEW, MOST_PROMPTS = 8, 40
 #: A text that is longer is cut in tables.
 MAX_TEXT = 60
-#: The prompt of challenge 1, of which the article prints figures of another model than ours.
-PUBLISHED_PROMPT = (
-    "Question: What is the first name of the US president who was a member of the Sigma Alpha Epsilon fraternity?"
-    "\nAnswer:"
-)
 
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
@@ -138,25 +131,19 @@ def _shown(written: str) -> str:
 
 
 def _of_choices(leading: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Choices one by one where there are few prompts; groups of many; the worst; those with a right answer."""
+    """Choices one by one where there are few prompts; the worst of several."""
     import pandas as pd
 
-    engines, count = leading[leading["engine"] != IDEAL], leading["prompt"].nunique()
-    made = {"published": leading[leading["text"] == PUBLISHED_PROMPT].assign(published="Mistral-7B")}
+    count = leading["prompt"].nunique()
+    made = {}
     if count <= FEW:
         made["listed"] = pd.concat(_choices(row) for row in leading.to_dict("records"))
     if count == 1:
         made["one"] = made["listed"].query("followed")
         return made
     ideals = leading[leading["engine"] == IDEAL][["model", "prompt", "top"]].rename(columns={"top": "ideally"})
+    engines = leading[leading["engine"] != IDEAL]
     made["worst"] = engines.sort_values("total_variation", ascending=False, kind="stable").merge(ideals)
-    if count > FEW:
-        ends, names = [0, 2, 3, 4, 5, 9, 19, 39, np.inf], ["2", "3", "4", "5", "6–9", "10–19", "20–39", "40 and more"]
-        sizes = pd.cut(engines["count"].astype(float), ends, labels=names).astype(str)
-        topics = engines["topic"].fillna("").replace("", "no topic")
-        by_count = engines.assign(split="choices", group=sizes).sort_values("count", kind="stable")
-        by_topic = engines.assign(split="topic", group=topics).sort_values("group", kind="stable")
-        made["groups"] = pd.concat([by_count, by_topic])
     return made
 
 
@@ -194,9 +181,9 @@ KIND = model_kind(
     complete=complete,
     kernels=("merge rules", "proper tokens"),
     columns=(
-        *(text(name) for name in ("engine", "prompt", "choice", "group", "verdict", "against", "event", "published")),
+        *(text(name) for name in ("engine", "prompt", "choice", "verdict", "against", "event")),
         *(text("method", "distances"), text("language", "spellings"), text("pattern", "as a regex")),
-        *(text("split", "by"), text("drawn", "drawn under Q"), text("meant", "meant by P")),
+        *(text("drawn", "drawn under Q"), text("meant", "meant by P")),
         *(text("ideally", "on top ideally"), text("top", "on top here")),
         Column("count", "choices"),
         Column("total_variation", "total variation", "", "lower", "from the model's own distribution, or from P"),
@@ -278,16 +265,6 @@ KIND = model_kind(
             most=30,
             frame="worst",
         ),
-        Pivot(
-            "skew_groups",
-            "Total variation by number of choices and by topic",
-            "Median over the prompts of a group, and the maximum.",
-            rows=("model", "split", "group"),
-            value="total_variation",
-            detail="total_variation:max",
-            beside=(Stat("prompt", "distinct", "prompts"),),
-            frame="groups",
-        ),
         Summary(
             "skew_events",
             "Named events",
@@ -340,11 +317,6 @@ KIND = model_kind(
             "{model}, {engine}: P({choice}) is {probability}, total variation from the ideal {total_variation}.",
             per=_BY,
             frame="one",
-        ),
-        Say(
-            "Published for {published:first} on this prompt (Tran-Thien 2024): P(' William') is 0.859 ideally, 0.529 "
-            "with all spellings, 0.859 with proper ones only.",
-            frame="published",
         ),
         Say(
             "{model}, {engine}: total variation from its target {total_variation} in the median of {prompt:distinct} "

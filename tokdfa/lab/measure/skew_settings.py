@@ -35,8 +35,8 @@ class Settings(ModelSettings):
     """The settings of the experiment.
 
     `engines`: the others are compared with the first, which should admit all spellings. `only`: labels of prompts and
-    languages, all if empty; prompts with fewer than `min_choices` are left out; `limit`: at most so many of these,
-    evenly spread. `cache_mb`: it should hold all rows of a prompt (8 V bytes each), see `exact_rows`.
+    languages, all if empty; `limit`: at most so many of these, evenly spread. `cache_mb`: it should hold all rows of a
+    prompt (8 V bytes each), see `exact_rows`.
 
     Of choices: `eos`, `tolerance`, `max_prefixes` and `follow_spellings` are those of `tokdfa.skew.exact`.
 
@@ -49,7 +49,6 @@ class Settings(ModelSettings):
     prompts: Annotated[list[Prompt], AfterValidator(distinct_labels)] = Field(default_factory=list)
     languages: Annotated[list[Language], AfterValidator(distinct_labels)] = Field(default_factory=list)
     only: list[str] = Field(default_factory=list)
-    min_choices: Annotated[int, Field(ge=2)] = 2
     limit: Count | None = None
     eos: Eos = "ignored"
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-3
@@ -63,11 +62,10 @@ class Settings(ModelSettings):
 
     def chosen(self) -> list[Prompt | Language]:
         """What is measured, languages with all their events."""
-        prompts = [one for one in self.prompts if len(one.choices) >= self.min_choices]
         languages = [
             one.model_copy(update={"events": one.events | self.events.get(one.label, {})}) for one in self.languages
         ]
-        asked: list[Prompt | Language] = [*prompts, *languages]
+        asked: list[Prompt | Language] = [*self.prompts, *languages]
         return spread([one for one in asked if not self.only or one.label in self.only], self.limit)
 
     @model_validator(mode="after")
@@ -80,7 +78,7 @@ class Settings(ModelSettings):
                 if label not in labels:
                     raise OptionError(f"settings.{name}: there is no prompt {label!r}; there are {', '.join(labels)}")
         if not self.chosen():
-            raise OptionError(f"settings: none of the prompts has {self.min_choices} choices, and there is no language")
+            raise OptionError("settings: there is no prompt, and no language")
         for one in self.chosen():
             try:
                 check_prompt(one, self.eos) if isinstance(one, Prompt) else check_language(one)
