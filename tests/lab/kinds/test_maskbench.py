@@ -239,15 +239,10 @@ def test_engines_take_turns_on_the_same_cases_and_samples_are_nested(tmp_path: P
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"engines": []}, "settings.engines"),
         ({}, "on the command line: --set data=DIR"),
         ({"data": "a", "suite": "b"}, "folder of cases"),
-        ({"engines": [{"backend": "fake"}], "data": "a"}, "backend 'fake'"),
-        ({"engines": [{**ENGINE, "options": {"a": 1}}], "data": "a"}, "option"),
-        ({"engines": [ENGINE] * 2, "data": "a"}, "same label"),
         ({"engines": [{**ENGINE, "json_schema": {"a": 1}}], "data": "a"}, "lacks"),
         ({"engines": [{**ENGINE, "json_schema": {"order": 1}}], "data": "a"}, "order"),
-        ({"data": "a", "chunks": 2}, r"settings\.chunks"),
         ({"data": "no/such/folder"}, "there are no JSON files in"),
     ],
 )

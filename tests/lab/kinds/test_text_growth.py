@@ -45,14 +45,13 @@ def test_masks_that_differ_are_counted() -> None:
 
 def test_who_is_left_behind() -> None:
     rows = run(engines=[{"backend": "token_index"}, {"backend": "earley_trie"}])
-    assert [row["status"] for row in rows] == ["unsupported", "not_asked", "not_asked", "ok", "ok", "ok"]
+    assert [row["status"] for row in rows] == ["unsupported", "ok", "ok", "ok"]
     rows = run(seconds=1e-9)
-    assert {row["status"] for row in rows} == {"not_asked"}
+    assert [(row["status"], row["length"]) for row in rows] == [("not_asked", 4)] * 2
     assert "more than 1e-09 s" in rows[0]["message"]
     # the text leaves the language: what was measured before stays
     rows = run(texts=["(1", "+23)"], engines=ENGINES[:1])
-    assert [row["status"] for row in rows] == ["ok", "error", "not_asked"]
-    assert rows[1]["message"] == rows[2]["message"]
+    assert [row["status"] for row in rows] == ["ok", "error"]
     assert "TokenRefused" in rows[1]["message"]
 
 

@@ -11,7 +11,7 @@ engine does not take it. ``message``: the reason, or the smallest counterexample
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -19,8 +19,11 @@ from tokdfa.backends.laws.contract import check_backend, real_cases, toy_cases
 from tokdfa.lab.declare import Column, Kind, Listing, Pivot, Say, Stat, Summary
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.measure.engines import Engine, Engines  # noqa: TC001 (pydantic reads the annotation)
-from tokdfa.lab.measure.limits import OK, Failure, attempt
+from tokdfa.lab.measure.limits import extend_rows
 from tokdfa.lab.measure.settings import Strict, typed_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Settings(Strict):
@@ -39,22 +42,16 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """A row for each engine, law and case; one row for an engine that is not installed. `seed` is not used."""
     typed = typed_settings(Settings, settings)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for engine in typed.engines:
-        found = attempt(_results, engine, typed.tokenizers)
-        if isinstance(found, Failure):
-            rows.append({"engine": engine.name, **found.columns})
-            continue
-        rows += [{"engine": engine.name, "status": OK, **row} for row in found]
+        extend_rows(rows, {"engine": engine.name}, _results(engine, typed.tokenizers))
     return rows
 
 
-def _results(engine: Engine, tokenizers: list[str]) -> list[dict[str, Any]]:
+def _results(engine: Engine, tokenizers: list[str]) -> Iterator[dict[str, Any]]:
     cases = [*toy_cases(), *(real_cases(tokenizers) if tokenizers else [])]
-    return [
-        {"law": one.law, "case": one.case, "outcome": one.outcome, "message": one.message}
-        for one in check_backend(engine.backend, engine.options, cases=cases)
-    ]
+    for one in check_backend(engine.backend, engine.options, cases=cases):
+        yield {"law": one.law, "case": one.case, "outcome": one.outcome, "message": one.message}
 
 
 def _of(outcome: str, title: str = "") -> Stat:

@@ -78,15 +78,14 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     engine_set = EngineSet(typed.engines, tokenizer.vocabulary)
     rows: list[dict[str, Any]] = []
     for engine in typed.engines:
-        compiled = engine_set.compile(engine.name, constraint)
         place: dict[str, Any] = {"tokenizer": tokenizer.name, "constraint": constraint.name, "engine": engine.name}
-        place |= {"backend": engine.backend, "status": OK, "message": ""}
+        compiled = engine_set.compile(engine.name, constraint)
         if isinstance(compiled, Failure):
-            rows.append(place | compiled.columns)
+            rows.append({**place, **compiled.columns})
             continue
         place["literals"] = compiled.sizes.get("literals")
         for sample, (source, one) in enumerate(texts):
-            told = {"sample": sample, "source": source, "text": one}
+            told = {"sample": sample, "source": source, "text": one, "status": OK, "message": ""}
             rows.append({**place, **told, **follow_text(compiled, one, tokenizer)})
     return rows
 

@@ -11,12 +11,14 @@ and each of `settings.lengths`: ``mask_s`` and ``advance_s``, medians over the t
 ``token_s``, the mean of both together there, which a user waits for, and ``largest_s``, the longest; ``differs``, the
 bits of the mask at that length that are not the first engine's. ``compile_s`` is that of the constraint.
 
-An engine that has used `settings.seconds` for its tokens is not taken further: larger lengths are ``not_asked``.
+An engine that has used `settings.seconds` for its tokens is not taken further: the next length is ``not_asked``, and
+there are no rows of larger ones, nor behind a failure.
 """
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -27,16 +29,16 @@ from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Curves, Kind, Pivot, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.declare.stats import exponent
-from tokdfa.lab.measure.clock import collector_off
+from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
 from tokdfa.lab.measure.engines import Engines, EngineSet
-from tokdfa.lab.measure.limits import NOT_ASKED, OK, Failure, attempt
+from tokdfa.lab.measure.limits import NOT_ASKED, Failure, extend_rows
 from tokdfa.lab.measure.settings import Rising, Strict
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 
@@ -65,25 +67,17 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         )
     tokenizer = load_tokenizer(settings["tokenizer"])
     tokens = _tokens(tokenizer, entry.texts[0], entry.texts[1], typed.lengths[-1])
-    constraint = entry.build()
-    place = {"tokenizer": settings["tokenizer"], "family": entry.label}
+    constraint, engines = entry.build(), EngineSet(typed.engines, tokenizer.vocabulary)
     first: dict[int, masks.Mask] = {}
-    rows = []
-    engines = EngineSet(typed.engines, tokenizer.vocabulary)
-    for name in (engine.name for engine in typed.engines):
-        found: list[dict[str, Any]] = []
-        backend = engines.backend(name)
-        failure: Failure | None
+    rows: list[dict[str, Any]] = []
+    for engine in typed.engines:
+        place = {"tokenizer": settings["tokenizer"], "family": entry.label, "engine": engine.name}
+        backend = engines.backend(engine.name)
         if isinstance(backend, Failure):
-            failure = backend
+            rows.append({**place, **backend.columns})
         else:
             warm_up(backend, constraint.kind)
-            failure = attempt(_along, backend, constraint, tokens, typed, first, found)
-        rows += [{**place, "engine": name, "status": OK, "message": "", **row} for row in found]
-        for length in typed.lengths[len(found) :]:
-            failure = failure or Failure(NOT_ASKED, f"its tokens took more than {typed.seconds:g} s")
-            rows.append({**place, "engine": name, "length": length, **failure.columns})
-            failure = Failure(NOT_ASKED, failure.message)
+            extend_rows(rows, place, _along(backend, constraint, tokens, typed, first))
     return rows
 
 
@@ -96,19 +90,12 @@ def _tokens(tokenizer: Tokenizer, begin: str, repeated: str, count: int) -> list
 
 
 def _along(
-    backend: Backend,
-    constraint: Constraint,
-    tokens: Sequence[int],
-    typed: Settings,
-    first: dict[int, masks.Mask],
-    found: list[dict[str, Any]],
-) -> None:
-    """Add to `found` a row for each length that one engine gets to; `first`: the masks of whoever came there first."""
+    backend: Backend, constraint: Constraint, tokens: Sequence[int], typed: Settings, first: dict[int, masks.Mask]
+) -> Iterator[dict[str, Any]]:
+    """A row for each length that one engine gets to; `first`: the masks of whoever came there first."""
     mask = masks.allocate_mask(backend.vocab.size)
     with collector_off():
-        started = time.perf_counter()
-        compiled = backend.compile(constraint)
-        compile_s = time.perf_counter() - started
+        compiled, compile_ns = time_call(partial(backend.compile, constraint))
         matcher = compiled.start()
         spent = np.zeros((len(tokens), 2))
         begun, done = time.perf_counter(), 0
@@ -120,22 +107,22 @@ def _along(
                 matcher.advance(tokens[place])
                 spent[place] = filled - start, time.perf_counter_ns() - filled
                 if time.perf_counter() - begun > typed.seconds:
+                    said = f"its tokens took more than {typed.seconds:g} s"
+                    yield {"length": length, "status": NOT_ASKED, "message": said}
                     return
             done = length
             matcher.fill_mask(mask)
             known = first.setdefault(length, mask.copy())
             mine = 1e-9 * spent[length // 2 : length]
-            found.append(
-                {
-                    "length": length,
-                    "compile_s": compile_s,
-                    "mask_s": float(np.median(mine[:, 0])),
-                    "advance_s": float(np.median(mine[:, 1])),
-                    "token_s": float(mine.sum(axis=1).mean()),
-                    "largest_s": float(1e-9 * spent[:length].sum(axis=1).max()),
-                    "differs": masks.count(mask ^ known),
-                }
-            )
+            yield {
+                "length": length,
+                "compile_s": 1e-9 * compile_ns,
+                "mask_s": float(np.median(mine[:, 0])),
+                "advance_s": float(np.median(mine[:, 1])),
+                "token_s": float(mine.sum(axis=1).mean()),
+                "largest_s": float(1e-9 * spent[:length].sum(axis=1).max()),
+                "differs": masks.count(mask ^ known),
+            }
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:

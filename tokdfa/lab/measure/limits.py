@@ -27,7 +27,7 @@ import struct
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pydantic import Field
 
@@ -35,7 +35,7 @@ from tokdfa.errors import LimitExceeded, RegexUnsupported, UnsupportedConstraint
 from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -183,6 +183,18 @@ def attempt(step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Fai
         raise
     except BaseException as error:  # a panic in Rust is no Exception
         return failure_of(error)
+
+
+def extend_rows(rows: list[dict[str, Any]], place: Mapping[str, Any], found: Iterable[Mapping[str, Any]]) -> None:
+    """Append the rows `found`, each at this place; a failure on the way ends them with its row, an interrupt goes
+    through.
+    """
+    try:
+        rows.extend({**place, "status": OK, "message": "", **row} for row in found)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        rows.append({**place, **failure_of(error).columns})
 
 
 def death_failure(return_code: int, last_words: str, phase: str) -> Failure:

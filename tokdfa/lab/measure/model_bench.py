@@ -19,7 +19,7 @@ from pydantic import Field
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Kind
 from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
-from tokdfa.lab.measure.limits import NOT_ASKED, OK, failure_of
+from tokdfa.lab.measure.limits import NOT_ASKED, extend_rows
 from tokdfa.lab.measure.model_entries import Models, finish_row, load_models
 from tokdfa.lab.measure.settings import Strict, typed_settings
 
@@ -90,19 +90,9 @@ def measure_models(
                 late = f"the {settings.seconds:g} s for this model are over"
                 rows.append({**named, "status": NOT_ASKED, "message": late})
             else:
-                _extend(rows, named, found)
+                extend_rows(rows, named, found)
         finish_row(loaded)
     return rows
-
-
-def _extend(rows: list[Row], place: Row, found: Iterable[Mapping[str, Any]]) -> None:
-    """Append the rows `found`; a failure on the way ends them with its row, an interrupt goes through."""
-    try:
-        rows.extend({**place, "status": OK, "message": "", **row} for row in found)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a panic in Rust is no Exception
-        rows.append({**place, **failure_of(error).columns})
 
 
 def model_kind(
