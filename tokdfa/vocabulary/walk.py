@@ -97,7 +97,8 @@ def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask, *, node: int
             break
         table.fill_row(int(stack[trie.depth(position)]))
         filled += 1
-    words[trie.size >> 5] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)
+    if trie.size & 31:  # the spare bit is one of the mask's
+        words[-1] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)
     unsigned = mask.view(np.uint32)
     np.bitwise_or(unsigned, words[: len(unsigned)], out=unsigned)
     return WalkCounters(visited, skipped, filled)
