@@ -1,45 +1,23 @@
-"""Clauses and shapes: intersections hold what both hold, unions what one holds."""
+"""Clauses: equal demands are joined once, and too many clauses are noticed in time.
+
+That intersections and unions hold what they should is what `test_shape_builder` asks of allOf and anyOf.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, values
-from tests.naive.schema_values import shape_holds
+from tests.json_schema.schemas import expand
 from tokdfa.core.budget import Budget, spending
-from tokdfa.errors import LimitExceeded, SchemaUnsupported
+from tokdfa.errors import LimitExceeded
 from tokdfa.json_schema.clauses import (
     ObjectClause,
     Shape,
     TooManyClauses,
     intersect,
-    unite,
 )
-
-
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
-@given(documents(depth=2, drafts=(4,)), documents(depth=2, drafts=(4,)), st.lists(values, max_size=10))
-def test_intersection_and_union_value_by_value(first: dict[str, Any], second: dict[str, Any], drawn: list[Any]) -> None:
-    schema = {"$defs": {**first.pop("$defs"), "first": first, "second": second}}
-    second.pop("$defs")
-    shape_builder, _, _ = expand(schema)
-    document = shape_builder.schemas.document
-    try:
-        shapes = [
-            shape_builder.shape(shape_builder.schemas.state(document.target(document.root, "$ref", f"#/$defs/{name}")))
-            for name in ("first", "second")
-        ]
-        intersection, union = intersect(*shapes), unite(shapes)
-        for value in map(exact, (*COMMON_VALUES, *drawn)):
-            one, other = (shape_holds(shape_builder, shape, value) for shape in shapes)
-            assert shape_holds(shape_builder, intersection, value) == (one and other), value
-            assert shape_holds(shape_builder, union, value) == (one or other), value
-    except SchemaUnsupported:
-        assume(False)
 
 
 @given(st.integers(1, 40), st.integers(1, 5))
