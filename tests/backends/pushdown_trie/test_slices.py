@@ -1,0 +1,80 @@
+"""Slices: whether a state reads one, against all strings. Masks with them are in `test_schema_masks`."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.grammar.small_regexes import small_regexes
+from tests.vocabulary.vocabularies import ODD
+from tokdfa.backends.pushdown_trie import slices
+from tokdfa.backends.pushdown_trie.arrays import STRICT
+from tokdfa.backends.pushdown_trie.pool import Pool
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS
+from tokdfa.constraint import Regex
+from tokdfa.program import lower
+from tokdfa.program.lower import lower_regular
+from tokdfa.program.program import Terminal
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+
+
+def start_of(states, pattern):
+    return states.automata.start_of(lower_regular(Regex(pattern)).terminals[0])
+
+
+def target(states, state, data):
+    """The state after bytes, rows being made on the way."""
+    for byte in data:
+        if states.automata.transitions[state * 256] == UNKNOWN:
+            states.automata.fill_rows([state])
+        state = int(states.automata.transitions[state * 256 + byte])
+        if state < 0:
+            return DEAD
+    return state
+
+
+def reads(states, state, other, depth, strict):
+    return states.slices.reads(state | STRICT * strict, other, depth)
+
+
+def explicit_start(states, pattern):
+    """The state in which the automaton of a slice begins."""
+    return states.automata.start_of(Terminal(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern)))
+
+
+def by_strings(states, state, other, depth, strict):
+    """The same by every string of a few letters."""
+    for length in range(1, depth + 1):
+        for letters in itertools.product(b"abc", repeat=length):
+            if target(states, other, bytes(letters)) < 0:
+                continue
+            after = target(states, state, bytes(letters))
+            if after < 0:
+                return False
+            target(states, after, b"a")  # its row, with which its flags are known
+            if strict and states.automata.flags[after] & ACCEPTS:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("explicit", [0, 2_000])
+def test_against_all_strings(explicit, monkeypatch):
+    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+    seen = set()
+
+    @settings(max_examples=80)
+    @given(
+        small_regexes(), st.sampled_from(["[ab]*", "a{0,2}", "[abc]{0,3}", "(ab)*"]), st.integers(0, 5), st.booleans()
+    )
+    def check(pattern, plain, depth, strict):
+        states = Pool(ODD)
+        state, other = start_of(states, pattern), explicit_start(states, plain)
+        answer = reads(states, state, other, depth, strict)
+        assert answer == by_strings(states, state, other, depth, strict)
+        seen.add((answer, depth > 1))
+
+    check()
+    assert len(seen) == 4
