@@ -327,7 +327,7 @@ class Scanner:
 
     def _has_another(self, items: Items, seen: Seen) -> bool:
         """Whether there is an item that was not."""
-        if items.containers:
+        if items.containers or items.endless:
             return True
         with self._lock:
             return any(

@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from tokdfa.automata.dfa import Dfa
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
@@ -43,7 +45,7 @@ class Items(NamedTuple):
     """The texts of the items of an array: automata of strings, of numbers (without exponents), and the constants.
 
     `containers`: whether items may be arrays or objects, too. `last`: of closed objects, the names of the last
-    members, whose values have to make the difference.
+    members, whose values have to make the difference. `endless`: whether there are strings without end among them.
     """
 
     strings: tuple[Dfa | LazyDfa, ...]
@@ -52,6 +54,7 @@ class Items(NamedTuple):
     escapes: Escapes
     containers: bool = False
     last: frozenset[str] = frozenset()
+    endless: bool = False
 
 
 @dataclass
@@ -204,13 +207,15 @@ class _Finder:
         numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
         constants = [word for bit, word in ((1, b"null"), (2, b"true"), (4, b"false")) if shape.constants & bit]
         natural, digits = constraint.numbers == "natural", constraint.number_digits
+        automata = tuple(string_automaton(each, escapes) for each in strings)
         return Items(
-            tuple(string_automaton(each, escapes) for each in strings),
+            automata,
             number_texts(numbers, natural, digits, -1) if numbers else None,
             tuple(constants),
             escapes,
             bool(shape.arrays or shape.objects),
             last,
+            any(map(_has_loop, automata)),
         )
 
 
@@ -220,12 +225,18 @@ def is_endless(strings: StringSet) -> bool:
         return False
     if strings.simple:
         return True
-    import networkx as nx
+    return _has_loop(string_automaton(strings, "needed"))
 
-    automaton = string_automaton(strings, "needed")
+
+def _has_loop(automaton: Dfa | LazyDfa) -> bool:
+    """Whether an automaton that is small enough to tell has texts without end: a loop, as every state reaches an end."""
     if not isinstance(automaton, Dfa):
         return False
-    spend(STATE_WORK * automaton.transitions.shape[0])
-    graph = nx.DiGraph()
-    graph.add_edges_from((k, int(target)) for k, row in enumerate(automaton.transitions) for target in set(row) - {-1})
-    return not nx.is_directed_acyclic_graph(graph)
+    targets = automaton.transitions
+    spend(STATE_WORK * len(targets))
+    goes_on = np.ones(len(targets), dtype=np.bool_)
+    while True:
+        kept = (goes_on[targets] & (targets >= 0)).any(axis=1)
+        if (kept == goes_on).all():
+            return bool(kept.any())
+        goes_on = kept
