@@ -68,7 +68,7 @@ class UniqueItems(CompiledConstraint):
 
 
 def _tokens_with(vocab: Vocabulary, signs: bytes) -> list[int]:
-    """The tokens that have a comma behind their first byte, or one of some signs anywhere. O(bytes of the vocabulary)."""
+    """The tokens with a comma behind their first byte, or one of some signs anywhere. O(bytes of the vocabulary)."""
     is_sign, data = np.zeros(256, dtype=np.bool_), vocab.byte_data
     is_sign[list(b"," + signs)] = True
     found = np.flatnonzero(is_sign[data])

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.core.budget import spend
@@ -229,14 +230,14 @@ def is_endless(strings: StringSet) -> bool:
 
 
 def _has_loop(automaton: Dfa | LazyDfa) -> bool:
-    """Whether an automaton that is small enough to tell has texts without end: a loop, as every state reaches an end."""
+    """Whether an automaton, if it is small enough to tell, has a loop: every state reaches an end."""
     if not isinstance(automaton, Dfa):
         return False
     targets = automaton.transitions
     spend(STATE_WORK * len(targets))
-    goes_on = np.ones(len(targets), dtype=np.bool_)
+    goes_on: npt.NDArray[np.bool_] = np.ones(len(targets), dtype=np.bool_)
     while True:
-        kept = (goes_on[targets] & (targets >= 0)).any(axis=1)
-        if (kept == goes_on).all():
+        kept = np.any(goes_on[targets] & (targets >= 0), axis=1)
+        if np.array_equal(kept, goes_on):
             return bool(kept.any())
         goes_on = kept
