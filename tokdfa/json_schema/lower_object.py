@@ -28,7 +28,7 @@ from tokdfa.program.program import RETURN_PLACE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokdfa.json_schema.clauses import ObjectClause
+    from tokdfa.json_schema.clauses import ObjectClause, State
     from tokdfa.json_schema.lower_value import ValueWriter
     from tokdfa.json_schema.object_plan import ObjectPlan
 
@@ -235,13 +235,15 @@ class _StateLowering:
 
     def _names(self, state: Members) -> list[int]:
         """The place of the next member, if there can be one."""
-        writer, builder, plan = self.writer, self.builder, self.plan
+        builder, plan = self.builder, self.plan
+        if self.states.is_free and state != self.states.start:
+            return self._free_names(state)
         declared: dict[int, list[int]] = {}
         kinds: list[list[int]] = [[] for _ in plan.kinds]
         moves = self.states.moves(state)
         spend(NAME_WORK * len(moves), NAME_BYTES * len(moves))
         for member, value, following in moves:
-            place = builder.read(self._colon, writer.value(value, self._after(following)))
+            place = self._member(value, following)
             if member >= 0:
                 declared.setdefault(member, []).append(place)
             else:
@@ -252,6 +254,32 @@ class _StateLowering:
         targets = [builder.any_of(declared[k]) if k in declared else REFUSED for k in range(low, high + 1)]
         others = [builder.any_of(places) if places else REFUSED for places in kinds]
         return [self.objects.member(plan, self.table, low, targets, others)]
+
+    def _free_names(self, state: Members) -> list[int]:
+        """`_names` of a free object that has begun. Of the names that may come a text has few: the code behind each
+        waits for it.
+        """
+        plan, follow = self.plan, self.states.follow
+        spend(NAME_WORK * len(plan.names), NAME_BYTES * len(plan.names))
+        left = [k for k in range(len(plan.names)) if not state.position >> k & 1]
+        first = self.builder.lazy_run([partial(self._named, state, k) for k in left])
+        targets = [REFUSED] * len(plan.names)
+        for place, k in enumerate(left, first):
+            targets[k] = place
+        others = [self._member(kind.value, follow(state, ~k)) for k, kind in enumerate(plan.kinds)]
+        return [self.objects.member(plan, self.table, 0, targets, others)] if left or others else []
+
+    def _named(self, state: Members, index: int) -> int:
+        """The place after a declared name, with the code of what follows its value, which its text will have, too."""
+        following = self.states.follow(state, index)
+        place = self._member(self.plan.states[index], following)
+        self.builder.write(self._after(following))
+        self.writer.write_waiting()
+        return place
+
+    def _member(self, value: State, following: Members) -> int:
+        """The place after a member's name."""
+        return self.builder.read(self._colon, self.writer.value(value, self._after(following)))
 
     def _after(self, state: Members) -> int:
         """The place after a member's value: its code is written when it is first reached."""

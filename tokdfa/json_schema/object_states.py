@@ -179,14 +179,17 @@ class ObjectStates:
 
     def _free_moves(self, state: Members) -> list[Move]:
         """`moves` where they are plain to see."""
-        plan, position, count = self.plan, state.position, min(state.members + 1, self.cap)
+        plan = self.plan
         spend(MOVE_WORK * (len(plan.names) + len(plan.kinds)))
         found = [
-            Move(k, value, Members(position | 1 << k, count, 0))
-            for k, value in enumerate(plan.states)
-            if not position >> k & 1
+            Move(k, value, self.follow(state, k)) for k, value in enumerate(plan.states) if not state.position >> k & 1
         ]
-        return found + [Move(~k, kind.value, Members(position, count, 0)) for k, kind in enumerate(plan.kinds)]
+        return found + [Move(~k, kind.value, self.follow(state, ~k)) for k, kind in enumerate(plan.kinds)]
+
+    def follow(self, state: Members, member: int) -> Members:
+        """The state of an object that `is_free` after a member."""
+        position = state.position | 1 << member if member >= 0 else state.position
+        return Members(position, min(state.members + 1, self.cap), 0)
 
     def _following(self, state: Members) -> Iterator[Members]:
         """What moves lead to, for the question whether that comes to an end."""

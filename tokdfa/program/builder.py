@@ -337,6 +337,13 @@ class ProgramBuilder(GrowingCode):
         self.makes.append(make)
         return self._append(LAZY, len(self.makes) - 1, 0)
 
+    def lazy_run(self, makes: Sequence[Callable[[], int]]) -> int:
+        """The place of the first of several LAZY, one behind the other."""
+        first, number = len(self.code) // 3, len(self.makes)
+        self.makes.extend(makes)
+        self.code.extend(part for k in range(len(makes)) for part in (LAZY, number + k, 0))
+        return first
+
     def _put(self, operation: int, first: int, second: int) -> int:
         instruction = operation, first, second
         found = self._places.get(instruction)
