@@ -73,15 +73,6 @@ def test_every_distribution_is_the_enumerated_one(tokenizer: Tokenizer, eos: str
     assert total_variation(ideal, values) > 0.01  # the skew that the test is about is there
 
 
-def test_rows_are_shared_and_counted(tokenizer: Tokenizer) -> None:
-    found = compared(tokenizer)
-    assert found["ideal"]["rows_computed"] == found["ideal"]["rows"]
-    assert found["token_index"]["rows_computed"] == found["token_index"]["rows"] - found["ideal"]["rows"] >= 0
-    others = ("tokens_dfa", "cartesian_merge", "encoded_texts", "muted")
-    assert [found[name]["rows_computed"] for name in others] == [0] * 4
-    assert all(row["seconds"] > 0 for row in found.values())
-
-
 def test_engines_of_one_language_agree_and_a_disagreement_is_seen(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,13 +91,3 @@ def test_engines_of_one_language_agree_and_a_disagreement_is_seen(
     plain, muted = (np.array(json.loads(found[name]["probabilities"])) for name in ("token_index", "muted"))
     assert (liar["first"], liar["same"]) == ("token_index", False)
     assert liar["difference"] == pytest.approx(np.abs(plain - muted).max())
-
-
-def test_failures_are_rows_and_nobody_follows_an_ideal_that_fails(tokenizer: Tokenizer) -> None:
-    small = Engine(backend="direct_merge", label="small", options={"max_transitions": 1})
-    found = compared(tokenizer, [Engine(backend="token_index"), small])
-    assert "status" not in found["token_index"]
-    assert found["small"]["status"] == "memory"
-    assert not any("first" in row for row in found.values())
-    (ideal,) = compared(tokenizer, choices=("baa", "aaa"), max_prefixes=1).values()
-    assert ideal["status"] == "memory"
