@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,16 +22,12 @@ from tokdfa.decoding.cars import CarsSampler, draw_by_cars
 from tokdfa.errors import OptionError
 from tokdfa.models.cache import CachedModel
 
-if TYPE_CHECKING:
-    from tokdfa.decoding.cars import Learn
-
 COMPILED = compile_words(WORDS)
 #: Few words, so that all ways to draw can be enumerated.
 FEW = (b"ab", b"cb", b"cca")
 
 
-@pytest.mark.parametrize("learn", ["masks", "refusals"])
-def test_what_is_kept_is_exact_whatever_was_refused_before(learn: Learn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_exact_whatever_was_refused_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over all outcomes of the random numbers of two drafts; three tokens are enough for two of the words only."""
     model, max_tokens = skewed_model(3), 3
     target = {tokens: p for tokens, p in target_sequences(model, FEW).items() if len(tokens) < max_tokens}
@@ -41,7 +36,7 @@ def test_what_is_kept_is_exact_whatever_was_refused_before(learn: Learn, monkeyp
     def run(draw: object) -> tuple[tuple[int, ...], ...]:
         for place in (cars, prefix_tree):
             monkeypatch.setattr(place, "draw_index", lambda cumulative, generator: draw(cumulative))
-        return draw_by_cars(model, compiled, samples=1, max_tokens=max_tokens, learn=learn, max_drafts=2).sequences
+        return draw_by_cars(model, compiled, samples=1, max_tokens=max_tokens, max_drafts=2).sequences
 
     chances: dict[tuple[tuple[int, ...], ...], float] = defaultdict(float)
     for probability, sequences in explore(run):
@@ -53,32 +48,27 @@ def test_what_is_kept_is_exact_whatever_was_refused_before(learn: Learn, monkeyp
         assert chances[(tokens,)] == pytest.approx(kept * p / total, rel=1e-9)
 
 
-@pytest.mark.parametrize("learn", ["masks", "refusals"])
-def test_draws_are_the_target_from_the_first_one_on(learn: Learn) -> None:
+def test_draws_are_the_target_from_the_first_one_on() -> None:
     model = skewed_model()
     truth = by_text(target_sequences(model, WORDS))
-    many = draw_by_cars(model, COMPILED, samples=1500, learn=learn)
+    many = draw_by_cars(model, COMPILED, samples=1500)
     assert distance(many.text_probabilities(), truth) < noise(truth, 1500)
     counts: dict[bytes, float] = defaultdict(float)
     for seed in range(200):
-        (text,) = draw_by_cars(model, COMPILED, samples=1, learn=learn, seed=seed).texts
+        (text,) = draw_by_cars(model, COMPILED, samples=1, seed=seed).texts
         counts[text] += 1 / 200
     assert distance(counts, truth) < noise(truth, 200)
 
 
-def test_bounds_fall_and_masks_teach_more_than_refusals() -> None:
+def test_bounds_fall_to_the_mass() -> None:
     model = skewed_model(9)
     mass = sum(target_sequences(model, WORDS).values())
-    samplers = {learn: CarsSampler(model, COMPILED, learn=learn) for learn in ("masks", "refusals")}
-    drafts = {}
-    for learn, sampler in samplers.items():
-        before, drafts[learn] = 0.0, 0
-        for _ in range(60):
-            drafts[learn] += sampler.draw(1).drafts
-            assert math.log(mass) - 1e-9 <= sampler.log_bound <= before + 1e-9
-            before = sampler.log_bound
-    assert math.exp(samplers["masks"].log_bound) == pytest.approx(mass, rel=0.02)
-    assert 60 < drafts["masks"] < drafts["refusals"]
+    sampler, before = CarsSampler(model, COMPILED), 0.0
+    for _ in range(60):
+        sampler.draw(1)
+        assert math.log(mass) - 1e-9 <= sampler.log_bound <= before + 1e-9
+        before = sampler.log_bound
+    assert math.exp(sampler.log_bound) == pytest.approx(mass, rel=0.02)
 
 
 def test_going_back_draws_the_same_with_fewer_rows() -> None:
@@ -104,7 +94,5 @@ def test_a_sampler_goes_on_and_learns() -> None:
 
 
 def test_options_out_of_range() -> None:
-    with pytest.raises(OptionError, match="learn"):
-        draw_by_cars(skewed_model(), COMPILED, samples=1, learn="all")
     with pytest.raises(OptionError, match="max_drafts"):
         draw_by_cars(skewed_model(), COMPILED, samples=1, max_drafts=0)

@@ -48,14 +48,13 @@ DRAWS: dict[str, tuple[Any, str]] = {
     "smc": (draw_by_smc, "particles"),
     "adaptive_rejection": (draw_by_adaptive_rejection, "particles"),
     "cars": (draw_by_cars, "samples"),
-    "ars": (partial(draw_by_cars, learn="refusals"), "samples"),
     "adaptrack": (draw_by_adaptrack, "samples"),
     "mcmc": (partial(draw_by_mcmc, steps=3, proposal="priority"), "samples"),
 }
 #: Those that ask about single tokens and fill no masks.
-BY_CHECKS = ("rejection", "adaptive_rejection", "ars")
+BY_CHECKS = ("rejection", "adaptive_rejection")
 #: Those whose sequences all count the same.
-EQUAL = ("rejection", "cars", "ars", "adaptrack", "mcmc")
+EQUAL = ("rejection", "cars", "adaptrack", "mcmc")
 each = pytest.mark.parametrize("name", DRAWS)
 #: A chain approaches the target with its steps, not with their number: `test_mcmc` has its law.
 each_of_many = pytest.mark.parametrize("name", [name for name in DRAWS if name != "mcmc"])
@@ -76,7 +75,6 @@ def draw(
         ("rejection", 5, {"max_drafts": 12, "batch": 32}),
         ("asap", 6, {"max_drafts": 6}),
         ("cars", 6, {"max_drafts": 6}),
-        ("ars", 12, {"max_drafts": 12}),
         ("mcmc", 6, {"steps": 0}),
         *(("smc", 6, {"threshold": threshold}) for threshold in (0, 0.5, 1)),
         *(("adaptive_rejection", 8, {"threshold": threshold}) for threshold in (0, 0.5)),

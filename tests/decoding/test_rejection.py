@@ -65,10 +65,6 @@ def test_what_is_drawn_depends_on_the_seed_only() -> None:
     usual = run(batch=16)
     assert run(batch=1).sequences == usual.sequences == run(batch=100).sequences
     assert run(batch=16, seed=1).sequences != usual.sequences
-    whole = run(batch=16, prefix_rejection=False)
-    assert whole.sequences == usual.sequences
-    assert whole.log_mass == usual.log_mass
-    assert whole.model_rows > usual.model_rows
     assert run(batch=1).model_calls > usual.model_calls
 
 
@@ -93,7 +89,6 @@ def test_a_backend_of_proper_sequences_has_its_own_target(tmp_path: Path) -> Non
     [
         ({"max_drafts": 0}, "max_drafts"),
         ({"batch": 1.5}, "batch"),
-        ({"eos": "ignored", "prefix_rejection": False}, "needs prefix_rejection"),
     ],
 )
 def test_options_out_of_range(options: dict[str, object], message: str) -> None:

@@ -68,15 +68,7 @@ def draw_by_adaptrack(
         tokens = walk.answer(most)
         if tokens is not None:
             kept.append(target.text_tokens(tokens))
-    walk.path.costs.seconds = (time.perf_counter_ns() - started) * 1e-9
-    return Draws(
-        **vars(walk.path.costs),
-        vocabulary=target.vocabulary,
-        sequences=tuple(kept),
-        log_weights=np.zeros(len(kept)),
-        drafts=walk.drafts,
-        log_mass=walk.root.log_bound,
-    )
+    return target.draws(walk.path.costs, started, kept, walk.drafts, walk.root.log_bound)
 
 
 class _Walk:

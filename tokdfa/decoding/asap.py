@@ -99,16 +99,12 @@ class AlignedSampler:
             drafts += 1
             if draft.is_complete:
                 kept.append(draft)
-        costs.seconds = (time.perf_counter_ns() - started) * 1e-9
-        log_weights = np.array([draft.log_weight if weighted else 0.0 for draft in kept])
-        return Draws(
-            **vars(costs),
-            vocabulary=self._target.vocabulary,
-            sequences=tuple(self._target.text_tokens(draft.tokens) for draft in kept),
-            log_weights=log_weights,
-            drafts=drafts,
-            log_mass=log_total(log_weights) - float(np.log(max(drafts, 1))) if weighted else self._root.log_bound,
-        )
+        sequences = [self._target.text_tokens(draft.tokens) for draft in kept]
+        if not weighted:
+            return self._target.draws(costs, started, sequences, drafts, self._root.log_bound)
+        log_weights = np.array([draft.log_weight for draft in kept])
+        log_mass = log_total(log_weights) - float(np.log(max(drafts, 1)))
+        return self._target.draws(costs, started, sequences, drafts, log_mass, log_weights)
 
     def _draw_one(self, costs: Costs) -> _Draft:
         """One draft, and what is learned from it."""

@@ -7,10 +7,8 @@ that the mask allows; with 1 - m it is refused, the bounds along its path become
 next draft begins. Whatever was learned before, a draft is the complete sequence x with probability P(x) / bound(root):
 all have the same factor, so what is kept has the target's distribution exactly, and the kept ones are independent.
 
-`learn` says what is taken down: "masks", all that the masks along the path forbid, which is CARS; "refusals", only the
-one token that was refused, found by single-token checks without any mask, which is adaptive rejection sampling (ARS in
-the paper). Not to be confused with `tokdfa.decoding.adaptive_rejection`, which draws *one token* by rejection and
-carries a weight; here whole sequences are refused and need none.
+Not to be confused with `tokdfa.decoding.adaptive_rejection`, which draws *one token* by rejection and carries a weight;
+here whole sequences are refused and need none.
 
 `backtrack=True` goes back only as far as the next draft would diverge anyway: rows of the part in common are kept. The
 draws are the same for the same seed; it saves forward passes, not probability. (`tokdfa.decoding.adaptrack` has the
@@ -23,14 +21,13 @@ of drafts is fixed, as with ``max_drafts=samples``; stopping at the last sample 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.decoding.draws import Costs, Draws, Eos, Target, check_count
 from tokdfa.decoding.prefix_tree import Node, Path, happens
 from tokdfa.decoding.sampling import Floats, draw_index, log_total, random_generator
-from tokdfa.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +35,6 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.decoding.prefix_tree import Tokens
     from tokdfa.models.base import LanguageModel
-
-#: What a refused draft teaches: all that the masks along it forbid, or the refused token alone.
-Learn = Literal["masks", "refusals"]
 
 
 class CarsSampler:
@@ -54,14 +48,11 @@ class CarsSampler:
         *,
         max_tokens: int = 256,
         eos: Eos = "counted",
-        learn: Learn = "masks",
         backtrack: bool = False,
         seed: int = 0,
     ) -> None:
-        if learn not in get_args(Learn):
-            raise OptionError(f"learn is {' or '.join(map(repr, get_args(Learn)))}, not {learn!r}")
         self._target = Target(model, compiled, context, max_tokens, eos)
-        self._by_masks, self._backtrack = learn == "masks", backtrack
+        self._backtrack = backtrack
         self._generator = random_generator(seed)
         self._root = Node()
 
@@ -77,7 +68,7 @@ class CarsSampler:
         check_count("samples", samples)
         limit = 1000 * samples if max_drafts is None else max_drafts
         check_count("max_drafts", limit)
-        path = Path(self._target, Costs(), self._by_masks)
+        path = Path(self._target, Costs())
         kept: list[tuple[int, ...]] = []
         log_bounds: list[float] = []
         drafts = 0
@@ -90,22 +81,15 @@ class CarsSampler:
             if tokens is not None:
                 kept.append(self._target.text_tokens(tokens))
                 log_bounds.append(log_bound)
-        path.costs.seconds = (time.perf_counter_ns() - started) * 1e-9
-        return Draws(
-            **vars(path.costs),
-            vocabulary=self._target.vocabulary,
-            sequences=tuple(kept),
-            log_weights=np.zeros(len(kept)),
-            drafts=drafts,
-            log_mass=log_total(np.array(log_bounds)) - float(np.log(max(drafts, 1))),
-        )
+        log_mass = log_total(np.array(log_bounds)) - float(np.log(max(drafts, 1)))
+        return self._target.draws(path.costs, started, kept, drafts, log_mass)
 
     def _draft(self, path: Path) -> list[int] | None:
         """The tokens of a draft, the end token included, None if it was refused; what it taught is in the bounds."""
         nodes = [self._root]
         is_kept = self._walk(path, nodes)
         if not is_kept and len(nodes) > 1 and not nodes[-1].is_known:
-            nodes[-1].log_bound = -np.inf  # a token that is refused, or a prefix that is as long as it may be
+            nodes[-1].log_bound = -np.inf  # a prefix that is as long as it may be
         for node in reversed(nodes):
             if node.is_known:
                 node.tighten()
@@ -121,8 +105,7 @@ class CarsSampler:
             if place is None:
                 return False
             nodes.append(nodes[-1].enter(tokens, logs, place))
-            if not path.go(depth, int(tokens[place])):
-                return False
+            path.go(depth, int(tokens[place]))
         return True
 
     def _choose(self, node: Node, tokens: Tokens, logs: Floats) -> int | None:
@@ -133,7 +116,7 @@ class CarsSampler:
         log_norm = log_total(expected)
         if log_norm == -np.inf:
             return None
-        if is_new and self._by_masks and not happens(float(np.exp(log_norm)), self._generator):
+        if is_new and not happens(float(np.exp(log_norm)), self._generator):
             return None
         return draw_index(np.cumsum(np.exp(expected - log_norm)), self._generator)
 
@@ -147,16 +130,13 @@ def draw_by_cars(
     max_drafts: int | None = None,
     max_tokens: int = 256,
     eos: Eos = "counted",
-    learn: Learn = "masks",
     backtrack: bool = False,
     seed: int = 0,
 ) -> Draws:
     """`samples` exact, independent sequences by a new `CarsSampler`, whose `draw` explains the options.
 
-    Raises EmptyMask at a dead end (learn="masks"), ModelError as `tokdfa.decoding.loop.generate_batch` does,
+    Raises EmptyMask at a dead end, ModelError as `tokdfa.decoding.loop.generate_batch` does,
     OptionError for values out of range. If the model gives no mass to the constraint, there are no sequences.
     """
-    sampler = CarsSampler(
-        model, compiled, context, max_tokens=max_tokens, eos=eos, learn=learn, backtrack=backtrack, seed=seed
-    )
+    sampler = CarsSampler(model, compiled, context, max_tokens=max_tokens, eos=eos, backtrack=backtrack, seed=seed)
     return sampler.draw(samples, max_drafts=max_drafts)

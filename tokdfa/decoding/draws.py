@@ -204,6 +204,26 @@ class Target:
         """A finished sequence without its end token."""
         return tuple(tokens[:-1] if self.eos == "counted" else tokens)
 
+    def draws(
+        self,
+        costs: Costs,
+        started: int,
+        sequences: Sequence[tuple[int, ...]],
+        drafts: int,
+        log_mass: float | None,
+        log_weights: Floats | None = None,
+    ) -> Draws:
+        """What was drawn since `started` (``perf_counter_ns``), with what it cost; of equal weights by default."""
+        costs.seconds = (time.perf_counter_ns() - started) * 1e-9
+        return Draws(
+            **vars(costs),
+            vocabulary=self.vocabulary,
+            sequences=tuple(sequences),
+            log_weights=np.zeros(len(sequences)) if log_weights is None else log_weights,
+            drafts=drafts,
+            log_mass=log_mass,
+        )
+
 
 def check_vocabularies(model: LanguageModel, compiled: CompiledConstraint) -> None:
     """Raise ModelError unless the model's tokens are the constraint's: the same size, bytes and end tokens."""

@@ -77,15 +77,8 @@ def draw_by_mcmc(
             chain.step()
         if chain.here.is_complete:
             kept.append(target.text_tokens(chain.here.tokens))
-    costs.seconds = (time.perf_counter_ns() - started) * 1e-9
-    return Draws(
-        **vars(costs),
-        vocabulary=target.vocabulary,
-        sequences=tuple(kept),
-        log_weights=np.zeros(len(kept)),
-        drafts=samples * (steps + 1),
-        log_mass=log_total(np.array(beginnings)) - float(np.log(samples)),
-    )
+    log_mass = log_total(np.array(beginnings)) - float(np.log(samples))
+    return target.draws(costs, started, kept, samples * (steps + 1), log_mass)
 
 
 @dataclass(eq=False)

@@ -91,14 +91,10 @@ class Step:
 
 
 class Path:
-    """The prefixes of the sequence in progress with all that was asked about them, so that nothing is asked twice.
+    """The prefixes of the sequence in progress with all that was asked about them, so that nothing is asked twice."""
 
-    `by_masks`: the tokens that may come are those of the mask; else all of the vocabulary, and `go` checks one.
-    """
-
-    def __init__(self, target: Target, costs: Costs, by_masks: bool = True) -> None:
-        self._target, self._by_masks = target, by_masks
-        self.costs = costs
+    def __init__(self, target: Target, costs: Costs) -> None:
+        self._target, self.costs = target, costs
         start = target.start()
         self._steps = [Step(start, target.is_complete(start, costs))]
 
@@ -123,22 +119,18 @@ class Path:
         """
         step = self._steps[depth]
         if step.tokens is None or step.logs is None:
-            size = self._target.vocabulary.size
-            step.tokens = self.costs.allowed(step.matcher) if self._by_masks else np.arange(size)
+            step.tokens = self.costs.allowed(step.matcher)
             ((_, row),) = self.costs.rows(self._target.model, [self._target.prefix(self.tokens(depth))])
             step.logs = row[step.tokens]
         return step.tokens, step.logs
 
-    def go(self, depth: int, token: int) -> bool:
-        """Take `token` after the first `depth` tokens; what was behind another token is forgotten. False: refused."""
+    def go(self, depth: int, token: int) -> None:
+        """Take `token` after the first `depth` tokens; what was behind another token is forgotten."""
         step = self._steps[depth]
         if step.taken == token:
-            return True
-        if not self._by_masks and not self.costs.allows(step.matcher, token):
-            return False
+            return
         del self._steps[depth + 1 :]
         step.taken = token
         matcher = step.matcher.fork()
         matcher.advance(token)
         self._steps.append(Step(matcher, self._target.is_complete(matcher, self.costs)))
-        return True

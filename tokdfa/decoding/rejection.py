@@ -4,8 +4,8 @@ Exact: a draft comes with its probability P(x), and it is kept iff it is in the 
 target's distribution (von Neumann 1951; see `tokdfa.decoding` for the target). The price is 1 / Z drafts for each
 sequence, Z being the constraint's mass, which is tiny for most constraints that are of use; hence `max_drafts`.
 
-*Prefix rejection* gives a draft up at its first token that is not allowed. Such a draft would have been refused in the
-end, so the distribution is the same, and a draft costs a few rows instead of a whole text.
+A draft is given up at its first token that is not allowed (*prefix rejection*). It would have been refused in the end,
+so the distribution is the same, and a draft costs a few rows instead of a whole text.
 
 The estimate of Z. With k kept sequences the last of which was the N-th draft, (k - 1) / (N - 1) is unbiased for a
 process that stops there; if all drafts were used up first, kept / drafts is (Girshick, Mosteller and Savage 1946).
@@ -21,7 +21,6 @@ import numpy as np
 
 from tokdfa.decoding.draws import Costs, Draws, Eos, Target, check_count
 from tokdfa.decoding.sampling import draw_index, random_generator
-from tokdfa.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,46 +39,34 @@ def draw_by_rejection(
     max_drafts: int,
     max_tokens: int = 256,
     eos: Eos = "counted",
-    prefix_rejection: bool = True,
     batch: int = 32,
     seed: int = 0,
 ) -> Draws:
     """Up to `samples` exact, independent sequences out of at most `max_drafts` drafts; all weights are equal.
 
     Drafts are made `batch` at a time, and a batch is finished before the next begins, so that short texts have no
-    advantage. A draft of `max_tokens` tokens without an end is refused. What was drawn depends on the seed only,
-    neither on `batch` nor on `prefix_rejection`. `log_mass`: see the module's docstring; -inf, and no sequences, if
+    advantage. A draft of `max_tokens` tokens without an end is refused. What was drawn depends on the seed only, not on
+    `batch`. `log_mass`: see the module's docstring; -inf, and no sequences, if
     nothing was kept; None if the first kept draft ended it (samples=1), where no unbiased estimate exists.
 
-    Raises OptionError for values out of range, and for prefix_rejection=False with eos="ignored", where a draft has no
-    other end than the matcher's; ModelError as `tokdfa.decoding.loop.generate_batch` does.
+    Raises OptionError for values out of range; ModelError as `tokdfa.decoding.loop.generate_batch` does.
     """
     started = time.perf_counter_ns()
     target = Target(model, compiled, context, max_tokens, eos)
     for name, value in (("samples", samples), ("max_drafts", max_drafts), ("batch", batch)):
         check_count(name, value)
-    if eos == "ignored" and not prefix_rejection:
-        raise OptionError("eos='ignored' needs prefix_rejection=True: only the matcher knows where a text is complete")
     streams = random_generator(seed)
     costs = Costs()
     kept: list[tuple[int, ...]] = []
     drafts, last = 0, 0
     while len(kept) < samples and drafts < max_drafts:
         generators = streams.spawn(min(batch, max_drafts - drafts))
-        for draft in _finish([_Draft(target, generator, prefix_rejection) for generator in generators], target, costs):
+        for draft in _finish([_Draft(target, generator) for generator in generators], target, costs):
             drafts += 1
             if draft.is_kept and len(kept) < samples:
                 kept.append(target.text_tokens(draft.tokens))
                 last = drafts
-    costs.seconds = (time.perf_counter_ns() - started) * 1e-9
-    return Draws(
-        **vars(costs),
-        vocabulary=target.vocabulary,
-        sequences=tuple(kept),
-        log_weights=np.zeros(len(kept)),
-        drafts=drafts,
-        log_mass=_log_mass(len(kept), samples, last, drafts),
-    )
+    return target.draws(costs, started, kept, drafts, _log_mass(len(kept), samples, last, drafts))
 
 
 def _log_mass(kept: int, samples: int, last: int, drafts: int) -> float | None:
@@ -103,8 +90,8 @@ def _finish(drafts: list[_Draft], target: Target, costs: Costs) -> list[_Draft]:
 class _Draft:
     """An unconstrained sequence in progress, with a random stream of its own."""
 
-    def __init__(self, target: Target, generator: np.random.Generator, prefix_rejection: bool) -> None:
-        self._target, self._generator, self._prefix_rejection = target, generator, prefix_rejection
+    def __init__(self, target: Target, generator: np.random.Generator) -> None:
+        self._target, self._generator = target, generator
         self._matcher = target.start()
         self.tokens: list[int] = []
         self.is_over = self.is_kept = False
@@ -113,24 +100,13 @@ class _Draft:
         """Append a token drawn from the whole row: float64, shape (V,)."""
         token = draw_index(np.cumsum(np.exp(row)), self._generator)
         self.tokens.append(token)
-        if self._prefix_rejection:
-            if self._take(token, costs):
-                self.look_ahead(costs)
-            else:
-                self.is_over = True
-        elif token in self._target.vocabulary.end_token_set:
-            self.is_over = True
-            self.is_kept = all(self._take(each, costs) for each in self.tokens)
+        if costs.allows(self._matcher, token):
+            self._matcher.advance(token)
+            self.look_ahead(costs)
         else:
-            self.is_over = len(self.tokens) == self._target.max_tokens
+            self.is_over = True
 
     def look_ahead(self, costs: Costs) -> None:
         """See whether the draft is complete, or as long as it may be."""
         self.is_kept = self._target.is_complete(self._matcher, costs)
         self.is_over = self.is_kept or len(self.tokens) == self._target.max_tokens
-
-    def _take(self, token: int, costs: Costs) -> bool:
-        if not costs.allows(self._matcher, token):
-            return False
-        self._matcher.advance(token)
-        return True

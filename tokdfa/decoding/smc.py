@@ -108,18 +108,12 @@ def run_particles(target: Target, propose: Proposal, *, particles: int, threshol
                 population[index].is_complete = target.is_complete(population[index].matcher, costs)
         population, log_weights = _resample_if_uneven(population, log_weights, threshold, generator)
     log_weights[[not particle.is_complete for particle in population]] = -np.inf
-    costs.seconds = (time.perf_counter_ns() - started) * 1e-9
-    return Draws(
-        **vars(costs),
-        vocabulary=target.vocabulary,
-        sequences=tuple(
-            target.text_tokens(particle.tokens) if particle.is_complete else tuple(particle.tokens)
-            for particle in population
-        ),
-        log_weights=log_weights,
-        drafts=particles,
-        log_mass=log_total(log_weights) - float(np.log(particles)),
-    )
+    sequences = [
+        target.text_tokens(particle.tokens) if particle.is_complete else tuple(particle.tokens)
+        for particle in population
+    ]
+    log_mass = log_total(log_weights) - float(np.log(particles))
+    return target.draws(costs, started, sequences, particles, log_mass, log_weights)
 
 
 class _Particle:
