@@ -21,7 +21,7 @@ with exponents of a set are no regular language: an automaton would have to coun
 limit, and compare with the exponent. What programs write, one digit before the point, is there whatever the bounds.
 Without any condition the automaton is that of the grammar above. A set of plain texts has no exponents.
 
-Sizes, in states: any number 11; whole numbers 83; 0 to 100: 84; one number about 40; whole numbers of 64 bits 629.
+Sizes, in states: any number 11; whole numbers 68; 0 to 100: 84; one number about 40; whole numbers of 64 bits 629.
 Without exponents: 8, 8, 17, 4 and 124.
 """
 
@@ -39,7 +39,7 @@ from tokdfa.automata.liveness import trim_table
 from tokdfa.constraint import Regex
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema.number_plan import MAX_LISTED, STATE_LIMIT, remainder_states
+from tokdfa.json_schema.number_plan import FRACTION, MAX_LISTED, STATE_LIMIT, remainder_states
 from tokdfa.json_schema.number_set import Number, NumberSet, written_out
 from tokdfa.json_schema.number_states import COLUMNS, explore_states
 from tokdfa.regex.compile import compile_dfa
@@ -54,10 +54,20 @@ SHIFT = 3
 #: Work (`tokdfa.core.budget`) of a set of numbers, and of an automaton of one.
 NS_PER_SET, NS_PER_AUTOMATON = 30_000, 60_000
 
-#: Plain texts of whole numbers from a bound on.
+
+def _from_exponent(least: int) -> str:
+    """The pattern of an exponent from a digit to `EXPONENT_LIMIT`."""
+    return rf"[eE]\+?0*([{least}-9]|[1-9][0-9]|[12][0-9]{{2}}|30[0-7])"
+
+
+#: Plain texts of whole numbers from a bound on; and texts with exponents: of zero, and of natural numbers.
 _WHOLE: dict[Number | None, str] = {None: "-?(0|[1-9][0-9]*)", 0: "(-?0|[1-9][0-9]*)", 1: "[1-9][0-9]*"}
 #: A point behind a whole number, by whether its texts are plain.
 _POINT = {None: "([.]0+)?", True: "", False: "[.]0+"}
+_ZERO = r"0(\.0+)?([eE][+-]?[0-9]+)?"
+_PLACES = "|".join(rf"[0-9]{{{place - 1}}}[1-9]{_from_exponent(place)}" for place in range(1, FRACTION + 1))
+_NATURAL = rf"0\.({_PLACES})|[1-9][0-9]*(\.({_PLACES})|(\.0+)?({_from_exponent(0)}|[eE]-0+)?)"
+_WITH_EXPONENTS: dict[Number | None, str] = {None: f"-?({_ZERO}|{_NATURAL})", 0: f"-?{_ZERO}|{_NATURAL}", 1: _NATURAL}
 
 #: uint8, shape (256,): the column of each byte in tables of numbers.
 BYTE_CLASS = np.zeros(256, dtype=np.uint8)
@@ -85,8 +95,8 @@ def number_dfa(numbers: NumberSet, shift: int = SHIFT) -> Dfa:
 
 
 def everyday_pattern(normal: NumberSet, shift: int) -> str | None:
-    """The same as a pattern, if there is a short one: all numbers, and without exponents whole ones with no bound but 0
-    or 1 below. So that most schemas have numbers without the kernels of this module.
+    """The same as a pattern, if there is one: all numbers, and whole ones with no bound but 0 or 1 below. So that most
+    schemas have numbers without the kernels of this module.
     """
     is_free = normal.high is None and not normal.not_multiples and normal.integer is None
     if not is_free or normal.multiples not in ((), (1,)) or normal.low not in (None, 0, 1) or normal.low_open:
@@ -95,7 +105,7 @@ def everyday_pattern(normal: NumberSet, shift: int) -> str | None:
         is_known = normal.low is None and normal.plain is None
         return _WHOLE[None] + "(\\.[0-9]+)?" + ("([eE][+-]?[0-9]+)?" if shift >= 0 else "") if is_known else None
     if shift >= 0 and normal.plain is not True:
-        return None
+        return _WITH_EXPONENTS[normal.low] if normal.plain is None and shift == SHIFT else None
     return _WHOLE[normal.low] + _POINT[normal.plain]
 
 
