@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -121,3 +122,16 @@ def test_sorting(dtype: Any) -> None:
             wanted = np.concatenate([values[:1], np.sort(values[1:-2]), values[-2:]])
             sort_range(values, 1, size + 1)
             assert np.array_equal(values, wanted)
+
+
+@kernel
+def first_of(size: Any) -> Any:
+    values = np.full(size, 7, dtype=np.int16)
+    return values[0] + np.zeros(size, dtype=np.int16)[0]
+
+
+def test_what_numba_compiled_for_a_kernel_serves_others() -> None:
+    """Its own code is without that of what it calls, and has no address."""
+    assert first_of(3) == 7
+    others = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(first_of.py_func)
+    assert others(3) == 7

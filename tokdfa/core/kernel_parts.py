@@ -4,8 +4,8 @@ numba compiles a kernel that another one calls as if Python called it: it optimi
 two wrappers, links it into the caller and optimises it again there, and so on up to the kernel that Python does call,
 whose code is all that ever runs. And it compiles it anew for a literal number, an int32 and an int64. Here a kernel has
 two dispatchers. Its own one is for Python. Its *part* is what callers see: a signed integer is an int64 to it, and its
-code is left as numba lowers it, until a kernel that Python calls has all its parts linked in and is optimised. That
-halves the time to compile.
+code is left as numba lowers it and by itself, until a kernel that Python calls has all its parts linked in and is
+optimised. That halves the time to compile.
 
 Parts are kept on disk, too, as another kernel may need them later.
 
@@ -25,6 +25,7 @@ from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
 from numba.core.typed_passes import NativeLowering
 
 from tokdfa.core.kernel_lowering import NUMBERS, KernelLowering, signatures
@@ -158,15 +159,30 @@ UNUSED_PASSES = frozenset(
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
-    """Code to be linked into that of callers: neither optimised as a whole, nor made machine code of."""
+    """The code of one part, to be linked into that of a kernel: its callees' is not in it, nor is it made machine code
+    of. What numba itself has compiled for a kernel, such as ``np.empty``, is one, too.
+    """
+
+    _shared_module: Any
 
     def finalize(self) -> None:
         self._raise_if_finalized()
-        for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == ll.Linkage.external:
+                function.linkage = "linkonce_odr"
         self._finalize_dynamic_globals()
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
+            self._dynamic_globals += library._dynamic_globals
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """With its callees, for code that is none of ours."""
+        self._ensure_finalized()
+        if self._shared_module is None:
+            self._shared_module = self._final_module.clone()
+            _link(self._shared_module, self._linking_libraries)
+        return self._shared_module
 
     def get_pointer_to_function(self, name: str) -> int:
         self._ensure_finalized()
@@ -176,16 +192,64 @@ class PartLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
     def codegen(self) -> Any:
         return _NoEnvironments
 
-    def bitcode(self) -> bytes:
-        """What `from_bitcode` makes a library of."""
-        return bytes(self._get_module_for_linking().as_bitcode())
+    def bitcode(self) -> list[bytes]:
+        """What `from_bitcode` makes a library of: the code of this one and of all that it calls."""
+        return [bytes(module.as_bitcode()) for module in _modules_of([self])]
 
     @classmethod
-    def from_bitcode(cls, codegen: Any, code: bytes) -> PartLibrary:
-        library = cls(codegen, "part")
-        library._final_module = library._shared_module = ll.parse_bitcode(code)
+    def from_bitcode(cls, codegen: Any, code: list[bytes]) -> PartLibrary:
+        library, *callees = (_loaded.get(part) or cls._load(codegen, part) for part in code)
+        library._linking_libraries = callees
+        return library
+
+    @classmethod
+    def _load(cls, codegen: Any, code: bytes) -> PartLibrary:
+        library = _loaded[code] = cls(codegen, "part")
+        library._final_module = ll.parse_bitcode(code)
         library._finalized = True
         return library
+
+
+#: Parts that were loaded, by their code.
+_loaded: dict[bytes, PartLibrary] = {}
+
+
+def _modules_of(libraries: list[Any]) -> list[Any]:
+    """The modules of all that is to be linked together, each once."""
+    modules, left, seen = [], libraries[::-1], set()
+    while left:
+        library = left.pop()
+        if library in seen:
+            continue
+        seen.add(library)
+        if isinstance(library, PartLibrary):
+            modules.append(library._final_module)
+            left += library._linking_libraries[::-1]
+        else:
+            modules.append(library._get_module_for_linking())
+    return modules
+
+
+def _link(target: Any, libraries: list[Any]) -> None:
+    for module in _modules_of(libraries):
+        target.link_in(module, preserve=True)
+
+
+class KernelLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+    """The code of a kernel that Python calls, with all its parts, optimised once."""
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
+        _link(self._final_module, self._linking_libraries)
+        self._optimize_final_module()
+        self._finalize_final_module()
+
+    def _optimize_final_module(self) -> None:
+        """Without numba's first pass, by which references end up in one function, as kernels count few."""
+        manager, builder = self._codegen._module_pass_manager()
+        manager.run(self._final_module, builder)
 
 
 class _NoEnvironments:
@@ -237,13 +301,27 @@ _of_values: dict[tuple[type, Any], Any] = {}
 class KernelPipeline(Compiler):  # type: ignore[misc, unused-ignore]
     """numba's compiler without the passes for what kernels do not do."""
 
-    def __init__(self, typing_context: Any, *rest: Any) -> None:
-        super().__init__(typing_context, *rest)
+    library_class: type[JITCodeLibrary] = KernelLibrary
+
+    def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
+        library = self.library_class(target_context.codegen(), "kernel")
+        library.enable_object_caching()
+        super().__init__(typing_context, target_context, library, *rest)
         self.state.typingctx = _Typing(typing_context)
+
+    def compile_extra(self, function: Any) -> Any:
+        rtsys.initialize(self.state.targetctx)  # a library of its own
+        codegen = self.state.targetctx.codegen()
+        usual, codegen._library_class = codegen._library_class, PartLibrary
+        try:
+            return super().compile_extra(function)
+        finally:
+            codegen._library_class = usual
 
     def define_pipelines(self) -> list[Any]:
         pipelines: list[Any] = super().define_pipelines()
         for pipeline in pipelines:
+            pipeline._ENFORCING = False  # the lifetimes of variables are found out once, before lowering
             pipeline.passes = [
                 (KernelLowering, why) if kind is NativeLowering else (kind, why)
                 for kind, why in pipeline.passes
@@ -255,8 +333,7 @@ class KernelPipeline(Compiler):  # type: ignore[misc, unused-ignore]
 class _PartPipeline(KernelPipeline):
     """The same, which makes a `PartLibrary`."""
 
-    def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
-        super().__init__(typing_context, target_context, PartLibrary(target_context.codegen(), "part"), *rest)
+    library_class = PartLibrary
 
 
 #: numba's options for a part, beside those of its kernel.

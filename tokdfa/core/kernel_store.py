@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Changes with what `KernelStore` writes into a file.
-FORMAT = 1
+FORMAT = 2
 
 #: Settings of numba (``NUMBA_...``) that change the code it makes, and their defaults. Read at a kernel's first use.
 CODE_SETTINGS: dict[str, Any] = {
