@@ -222,6 +222,7 @@ def _warm_up() -> None:
         for partition in (True, False):
             backend = PushdownTrie(vocab, lexer=lexer, partition=partition, shared=False)
             compiled = backend.compile(Grammar(text + '%ignore " "\n'))
+            fill_masks([compiled.start(), compiled.start()], out)  # what a first mask needs comes first
             compiled.start().can_end()
             for word in (b"(" * 100, b"x" * 90, b'"a', b'"" -  ""'):
                 matcher = compiled.start()
