@@ -60,10 +60,11 @@ def _from_exponent(least: int) -> str:
     return rf"[eE]\+?0*([{least}-9]|[1-9][0-9]|[12][0-9]{{2}}|30[0-7])"
 
 
-#: Plain texts of whole numbers from a bound on; and texts with exponents: of zero, and of natural numbers.
+#: Plain texts of whole numbers from a bound on.
 _WHOLE: dict[Number | None, str] = {None: "-?(0|[1-9][0-9]*)", 0: "(-?0|[1-9][0-9]*)", 1: "[1-9][0-9]*"}
 #: A point behind a whole number, by whether its texts are plain.
 _POINT = {None: "([.]0+)?", True: "", False: "[.]0+"}
+#: Texts with exponents: of zero, of natural numbers, and of whole numbers from a bound on.
 _ZERO = r"0(\.0+)?([eE][+-]?[0-9]+)?"
 _PLACES = "|".join(rf"[0-9]{{{place - 1}}}[1-9]{_from_exponent(place)}" for place in range(1, FRACTION + 1))
 _NATURAL = rf"0\.({_PLACES})|[1-9][0-9]*(\.({_PLACES})|(\.0+)?({_from_exponent(0)}|[eE]-0+)?)"
