@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +68,34 @@ def test_the_same_sources_elsewhere_share_code(tmp_path: Path) -> None:
     for hits, place in enumerate(("here", "there")):
         (tmp_path / place).mkdir()
         assert run_planted(tmp_path / place, tmp_path / "cache").stdout.strip() == str(hits)
+
+
+SORT = """
+import os
+import numpy as np
+from tokdfa.core.jit import kernel
+@kernel
+def by_value(values):
+    return np.argsort(values)
+if os.environ.get("FORKED") and os.fork():
+    os.wait()
+else:
+    by_value(np.arange(9)[::-1].copy())
+"""
+
+
+def test_code_of_two_processes_shares_no_name(tmp_path: Path) -> None:
+    """A sort of one kernel once ran in place of another's, as numba numbers functions alike in each process."""
+    (tmp_path / "sort.py").write_text(SORT)
+    names: list[set[bytes]] = []
+    for place, forked in (("one", ""), ("two", ""), ("three", "yes")):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / place), "FORKED": forked}
+        environment["PYTHONPATH"] = f"{tmp_path}:{Path(jit.__file__).parents[2]}"
+        subprocess.run([sys.executable, "-c", "import sort"], env=environment, check=True)
+        (kept,) = (path for path in files_below(tmp_path / place) if path.name.startswith("by_value"))
+        names.append(set(re.findall(rb"_ZN\w+quicksort\w+", kept.read_bytes())))
+        assert names[-1]
+    assert all(first.isdisjoint(second) for first, second in itertools.combinations(names, 2))
 
 
 def test_other_optimization_is_other_code(tmp_path: Path) -> None:

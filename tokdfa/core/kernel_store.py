@@ -7,6 +7,9 @@ one file recompiles exactly what depends on it, a run with bounds checks never l
 and checkouts share what is alike, wherever they are. There is no index: processes that write at the same time do not
 disturb each other, and to load a kernel is to read a file.
 
+What a kernel calls has a number of the process in its name: code finds code by its name, also in files of several
+processes, and numba counts from 1 in each, so that the sorting of one kernel would run in place of another's.
+
 A kernel is looked for in two places. *Prebuilt* code comes with a wheel: a set of files for one system, one version of
 Python and one of numba, made for x86-64-v3, which is every x86-64 processor since 2013 or so; it is loaded if this
 processor has what that needs, and if nobody asks numba for another one (``NUMBA_CPU_NAME``). Then comes
@@ -20,6 +23,7 @@ This leans on numba's private names, as `tokdfa.core.kernel_parts` does.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import pickle
 import platform
@@ -32,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 from numba import __version__ as numba_version
 from numba import config as numba_config
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
 from numba.core.codegen import ll
 from numba.core.compiler import compile_result
@@ -50,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Changes with what `KernelStore` writes into a file.
-FORMAT = 2
+FORMAT = 3
 
 #: Settings of numba (``NUMBA_...``) that change the code it makes, and their defaults. Read at a kernel's first use.
 CODE_SETTINGS: dict[str, Any] = {
@@ -75,6 +80,16 @@ BASELINE = ("x86_64-unknown-linux-gnu", "x86-64-v3", "")
 BASELINE_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2", "xsave")
 #: Where the sets are in an installed package.
 PREBUILT = Path(__file__).with_name("prebuilt")
+
+
+def _number_functions_apart() -> None:
+    """Let numba count what it compiles from a number that is this process's alone."""
+    FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(7), "big"))
+
+
+_number_functions_apart()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_functions_apart)
 
 
 def kernel_folder() -> Path:
