@@ -23,6 +23,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "lm": ("torch", "transformers", "accelerate", "gguf"),
     "peers": ("llguidance", "outlines-core", "glrmask", "lm-format-enforcer", "interegular"),
     "xgrammar": ("xgrammar", "torch", "transformers"),
+    "grid": ("grid-guardrail", "grid-core", "torch"),
     "scale": ("dask",),
     "molecules": ("rdkit",),
 }
