@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PACKAGES = (
     *("numpy", "numba", "llvmlite", "pandas", "pyarrow", "pydantic", "regex", "interegular"),
     *("mistral-common", "sentencepiece", "tiktoken", "tokenizers", "llama-models", "torch", "transformers"),
-    *("llguidance", "outlines-core", "glrmask", "xgrammar", "lm-format-enforcer"),
+    *("llguidance", "outlines-core", "glrmask", "xgrammar", "lm-format-enforcer", "grid-guardrail"),
 )
 GIT_SECONDS = 10.0
 
