@@ -220,6 +220,9 @@ def per_case(
     by = [name for name in over if name in rows]
     if not by:
         return pd.Series([stat.compute(rows, columns)])
+    stats = [stat] if isinstance(stat, Stat) else [Stat.of(stat.above), Stat.of(stat.below)]
+    if not any(one.where for one in stats):  # thousands of cases: a group is cut out of every column that is left
+        rows = rows[[name for name in rows if name in by or any(name == one.column for one in stats)]]
     groups = rows.groupby(by, sort=False, dropna=False)
     found = {key: stat.compute(group, columns) for key, group in groups}
     keys = [tuple("" if not is_known(part) else str(part) for part in key_parts(key)) for key in found]
