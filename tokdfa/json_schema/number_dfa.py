@@ -119,9 +119,11 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
     spend(NS_PER_SET * len(sets))
     distinct = [numbers.normal for numbers in {numbers.key: numbers for numbers in sets}.values()]
     several = [numbers for numbers in distinct if numbers is not None]
-    if len(several) > 1 and (listed := [single for numbers in several for single in _list_multiples(numbers)]):
-        rest = [numbers for numbers in several if not _list_multiples(numbers)]
-        return minimize(union(numbers_dfa(listed, -1), numbers_dfa(rest, shift)))
+    if len(several) > 1:
+        lists = list(map(_list_multiples, several))
+        if listed := [single for singles in lists for single in singles]:
+            rest = [numbers for numbers, singles in zip(several, lists, strict=True) if not singles]
+            return minimize(union(numbers_dfa(listed, -1), numbers_dfa(rest, shift)))
     joined = _join_neighbours(several)
     if len(joined) < 2:
         return number_dfa(joined[0], shift) if joined else Dfa.empty()
