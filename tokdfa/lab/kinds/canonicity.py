@@ -1,223 +1,184 @@
-"""The experiment ``kind: canonicity``: what knowing a tokenizer's proper sequences costs, and whether it is right.
+"""The experiment ``kind: canonicity``: what knowing a tokenizer's proper sequences costs.
 
-One item is a tokenizer. Its rows are figures: ``group``, ``name``, ``value`` with its ``unit`` ("s", "B", "" for a
-count), the number of ``samples`` a median is of, a ``note``; a part that could not be measured is a row with a
-``status`` and a ``message`` in place of a value. The groups:
+One item is a tokenizer, and so is a row: the counts, sizes and memory of `tokdfa.proper.statistics`, and times, medians
+of `repeats`, in seconds: ``build_s`` (from the loaded tokenizer to the lists, without the disk), ``load_s`` (reading the
+file with all checks), of which ``verify_s`` (the comparison with the reference library) is a part; ``narrow_first_s``,
+``wide_first_s`` and ``wide_again_s``: masks of what may not follow a token, from lists that forbid up to
+`tokdfa.proper.canonical.NARROW` tokens and from wider ones, which are kept; ``pair_s``: whether one token may follow
+another. For the tokenizers that the settings name, the published way too (`tokdfa.lab.measure.canonicity_replay`).
 
-- ``build``: the parts of `tokdfa.proper.rules_cache.build_canonicity` one by one, and its whole (``total``); medians;
-- ``disk``: writing the file, and reading it with all checks and the comparison with the reference (``load``), of which
-  that comparison alone is ``verify``; the size of the ``file``;
-- ``count``, ``memory``: of `tokdfa.proper.statistics`;
-- ``forbidden``: the ``quantile`` ``at`` 0, 0.01, .. 1 of how many tokens a token forbids next, over all proper tokens;
-- ``mask``: forbidden masks of narrow and wide lists (`tokdfa.proper.canonical.NARROW`), the ``first`` of a state and
-  later ones (``again``; wide ones are kept); the test of one ``pair`` from Python;
-- ``pieces``, ``texts``: sequences judged by us and by the reference library (`tokdfa.lab.measure.judge`), with the
-  number of ``mismatches``, and the first of them as rows ``example``;
-- ``replay``: the published way (`tokdfa.lab.measure.canonicity_replay`), for the tokenizers that the settings name.
-
-Two tokenizers trained on the spot are measured likewise, as rows of their own, in the item of the tokenizer that the
-setting ``trained`` names. What a new process waits for is asked by ``kind: cold_start``, with ``proper: true``.
+Whether the lists are right is asked by ``python -m tests.proper.judge``, of a million sequences a tokenizer; what a new
+process waits for by ``kind: cold_start``, with ``proper: true``.
 """
 
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.lab.declare import Bars, Column, Distribution, Kind, Listing, Pivot, Quotient, Say, Stat, Tally
+from tokdfa.lab.declare import Bars, Column, Kind, Quotient, Say, Summary
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.canonicity_statistics import measure_tokenizer
-from tokdfa.lab.measure.limits import OK
+from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
+from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.settings import Strict, typed_settings
-from tokdfa.lab.measure.trained_tokenizers import TRAINED, train_tokenizer
+from tokdfa.mask import allocate_mask
+from tokdfa.proper.canonical import NARROW, Canonicity
+from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build
+from tokdfa.proper.statistics import collect_statistics
+from tokdfa.proper.verify import check_against_reference
 from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Texts that tokenizers are trained on.
-TRAINING_TEXTS = 60_000
 #: Mean seconds that Tran-Thien 2024 reports for the table of a tokenizer, on its own machine.
 PUBLISHED = {"mistral-v1": 20.9}
+COUNTS = ("rules", "proper_tokens", "improper_tokens", "irregular_tokens", "byte_tokens", "states", "intervals")
+SIZES = ("largest_count", "marked_states", "memory_bytes", "marked_bytes")
 
 
 class Settings(Strict):
-    """The settings of the experiment.
-
-    `judge`: sequences judged, as pieces and again as texts, each within `seconds`. `repeats`: of what is built, read
-    and written. `masks`: of how many narrow and how many wide lists masks are made, once a repeat. `replay`: the
-    tokenizers that the published way is run on. `trained`: the tokenizer in whose item two tokenizers of `trained_size`
-    tokens are trained and measured; none if it is empty.
+    """The settings of the experiment. `repeats`: of all that is timed; `masks`: of how many narrow and how many wide
+    lists masks are made, once a repeat; `replay`: the tokenizers that the published way is run on.
     """
 
-    judge: Annotated[int, Field(ge=0, le=100_000_000)] = 1_000_000
-    seconds: Annotated[float, Field(gt=0)] = 180.0
     repeats: Annotated[int, Field(ge=1, le=100)] = 5
     masks: Annotated[int, Field(ge=1, le=100_000)] = 200
     replay: list[str] = Field(default_factory=list)
-    trained: str = ""
-    trained_size: Annotated[int, Field(ge=1_000, le=100_000)] = 8_000
 
     @model_validator(mode="after")
     def _tokenizers_exist(self) -> Settings:
         known = tokenizer_names()
-        for name in filter(None, [*self.replay, self.trained]):
+        for name in self.replay:
             if ":" not in name and name not in known:  # a name that no item has would do nothing, without a word
                 raise UnknownNameError("tokenizer", name, known)
         return self
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Measure one tokenizer, and the trained ones if they go with it.
+    """The row of one tokenizer. `settings`: tokenizer (name), and those of `Settings`; `seed` draws lists and pairs.
 
-    `settings`: tokenizer (name), and those of `Settings`. `seed` draws sequences, texts and samples. Raises OptionError
-    for a constraint, MissingDependency, and TokenizerError for a tokenizer that does not merge.
+    Raises OptionError for a constraint, MissingDependency, and TokenizerError for a tokenizer that does not merge.
     """
     if "tokenizer" not in settings or "label" in settings:
         raise OptionError("canonicity takes tokenizers, and no constraints")
     typed = typed_settings(Settings, {key: value for key, value in settings.items() if key != "tokenizer"})
     name = settings["tokenizer"]
-    options = typed.model_dump(include={"judge", "seconds", "repeats", "masks"}) | {"seed": seed}
-    rows = measure_tokenizer(load_tokenizer(name), name, replay=name in typed.replay, **options)
-    if typed.trained == name:
-        for number, kind in enumerate(TRAINED):
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "tokenizer.json"
-                trained = train_tokenizer(kind, path, typed.trained_size, TRAINING_TEXTS, seed + number)
-                rows += measure_tokenizer(load_tokenizer(trained), f"trained {kind}", replay=False, **options)
-    return rows
+    tokenizer = load_tokenizer(name)
+    canonicity, found = load_canonicity(tokenizer), collect_statistics(tokenizer)
+    row: dict[str, Any] = {"tokenizer": name, "vocab_size": canonicity.size}
+    row |= {one: getattr(found, one) for one in (*COUNTS, *SIZES)}
+    taken: dict[str, list[int]] = {"build": [], "load": [], "verify": []}
+    with tempfile.TemporaryDirectory() as folder, collector_off():
+        read_or_build(tokenizer, Path(folder))
+        for _ in range(typed.repeats):
+            taken["build"].append(time_call(partial(build_canonicity, tokenizer))[1])
+            taken["load"].append(time_call(partial(read_or_build, tokenizer, Path(folder)))[1])
+            taken["verify"].append(time_call(partial(check_against_reference, canonicity, tokenizer.name))[1])
+    taken |= _times_of_masks(canonicity, typed.masks, typed.repeats, np.random.default_rng(seed))
+    row |= {f"{part}_s": 1e-9 * float(np.median(samples)) for part, samples in taken.items()}
+    if name in typed.replay:
+        result = compare_with_replay(with_rules_only(canonicity, untied_rules(canonicity.rules)))
+        row |= {"replay_s": result.seconds, "replay_rules": result.rules, "replay_bytes": result.table_bytes}
+        row |= {"rows_compared": result.rows, "rows_that_differ": result.differing}
+    return [row]
+
+
+def _times_of_masks(
+    canonicity: Canonicity, count: int, repeats: int, drawn: np.random.Generator
+) -> dict[str, list[int]]:
+    """Nanoseconds of masks of narrow and of wide lists, first and later ones, in turns; and of the test of a pair."""
+    lists, tree = canonicity.lists, canonicity.merge_tree
+    one_of_state = tree.order[np.unique(lists.state_of[tree.order], return_index=True)[1]]
+    counts = canonicity.forbidden_counts[lists.state_of[one_of_state]]
+    choices = {"narrow": one_of_state[(counts > 0) & (counts <= NARROW)], "wide": one_of_state[counts > NARROW]}
+    samples = {width: drawn.permutation(tokens)[:count].tolist() for width, tokens in choices.items() if len(tokens)}
+    taken: dict[str, list[int]] = {f"{width}_{when}": [] for width in samples for when in ("first", "again")}
+    parts = (canonicity.vocabulary, canonicity.source, canonicity.rules, canonicity.derivations, tree, lists)
+    out = allocate_mask(canonicity.size)
+    with collector_off():
+        for _ in range(repeats):
+            fresh = Canonicity(*parts, canonicity.fallback)
+            for width, tokens in samples.items():
+                for when in ("first", "again"):
+                    for token in tokens:
+                        taken[f"{width}_{when}"].append(time_call(partial(fresh.forbidden_mask, token, out))[1])
+        pairs = drawn.choice(tree.order, (count * repeats, 2)).tolist()
+        canonicity.pair_is_canonical(*pairs[0])
+        taken["pair"] = [time_call(partial(canonicity.pair_is_canonical, *pair))[1] for pair in pairs]
+    return taken
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The figures, each in the column of its unit; what tokens forbid; what was not measured; mismatches."""
-    figures = rows.assign(figure=rows["group"] + " " + rows["name"], published_s=rows["tokenizer"].map(PUBLISHED))
-    for name, unit in (("value_s", "s"), ("value_bytes", "B"), ("value", "")):
-        figures[name] = rows["value"].where(rows["unit"] == unit)
-    is_forbidden = rows["group"] == "forbidden"
-    return {
-        "": figures[~is_forbidden],
-        "forbidden": figures[is_forbidden & (rows["value"] > 0)],
-        "lost": rows[rows["status"] != OK],
-        "examples": rows[rows["name"] == "example"],
-    }
+    """The rows, with what the source reports."""
+    return {"": rows.assign(published_s=rows["tokenizer"].map(PUBLISHED))}
 
 
-def _of(figure: str, column: str = "value_s") -> Stat:
-    return Stat(column, where=f"figure == '{figure}'")
-
-
-def _table(name: str, title: str, note: str, value: str) -> Pivot:
-    """A row for each figure, a column for each tokenizer."""
-    where = f"{value} == {value}"  # those of the unit
-    return Pivot(name, title, note, rows=("group", "name"), value=value, across="tokenizer", ratio=False, where=where)
-
-
-_BUILD, _REPLAY = _of("build total"), _of("replay seconds")
+_TIMES = ("build_s", "load_s", "verify_s", "narrow_first_s", "wide_first_s", "wide_again_s", "pair_s")
 
 KIND = Kind(
     measure=measure,
     settings=Settings,
     columns=(
-        *(text(name) for name in ("tokenizer", "figure", "group", "note")),
-        *(text("name", "figure"), text("status", "ended"), text("message", "reason")),
-        seconds("value_s", "time", "of a figure"),
-        Column("value_bytes", "memory", "B", "lower", "of a figure"),
-        Column("value", "count"),
+        text("tokenizer"),
+        seconds("build_s", "build", "from the loaded tokenizer to the lists"),
+        seconds("load_s", "load", "reading the file, with all checks"),
+        seconds("verify_s", "verify", "against the reference library"),
+        seconds("narrow_first_s", "mask of a narrow list"),
+        seconds("wide_first_s", "of a wide list"),
+        seconds("wide_again_s", "of a wide list, again"),
+        seconds("pair_s", "test of a pair"),
+        *map(Column, COUNTS),
+        Column("largest_count", "most forbidden", meaning="tokens that one token forbids next"),
+        Column("marked_states", "states of the pre-tokenizer"),
+        Column("memory_bytes", "rules and lists", "B", "lower"),
+        Column("marked_bytes", "pre-tokenizer", "B", "lower"),
+        Column("replay_s", "published replay", "s", "lower"),
+        *map(Column, ("replay_rules", "rows_compared", "rows_that_differ")),
+        Column("replay_bytes", "its table", "B", "lower"),
         Column("published_s", "published", "s", meaning="by Tran-Thien 2024, on its own machine"),
     ),
-    engine="figure",
+    engine="tokenizer",
     case=("tokenizer",),
     frames=frames,
     tables=(
-        _table(
+        Summary(
             "canonicity_times",
             "What it takes",
-            "Medians. Build: part by part, in a process where everything has run before, without the tokenizer's own "
-            "file and the disk. Load: reading with all checks, and the comparison with the reference library on a "
-            "fixed sample, which alone is verify. Mask: of the tokens that may not follow a token, called from Python; "
-            "lists that forbid up to 512 tokens are narrow, masks of wide ones are kept after the first; pair: whether "
-            "one token may follow another.",
-            "value_s",
+            "Medians. Masks are of the tokens that may not follow a token, called from Python; those of wide lists are "
+            "kept after the first. Replay: the published algorithm, every rule once on the automaton of all strings.",
+            by=("tokenizer",),
+            values=(*_TIMES, "replay_s"),
+            brief=("tokenizer", "build", "load", "of a wide list", "published replay"),
         ),
-        _table(
-            "canonicity_memory",
-            "What it occupies",
-            "Canonicity and marked language: bytes of their arrays. Table: that of the replay.",
-            "value_bytes",
-        ),
-        _table(
-            "canonicity_counts",
-            "Counts, and verdicts against the reference libraries",
-            "Mean list: intervals after a token. Most forbidden: the most tokens that one token forbids. Pieces: "
-            "sequences whose text is taken as one piece, so merging alone decides. Texts: sequences that spell whole "
-            "texts, pre-tokenizer included. Proper and improper: what the reference library says. Disputed: the "
-            "interval lists and the test of a pair differ. Replay: the published algorithm (every rule once, on the "
-            "automaton of all strings), on the rules without equal ranks, for which it is exact; its table of all "
-            "pairs of tokens is compared with the interval lists row by row.",
-            "value",
-        ),
-        Listing("canonicity_mismatches", "Mismatches", shown=("tokenizer", "group", "note"), frame="examples"),
-        Listing(
-            "canonicity_not_measured", "Not measured", shown=("tokenizer", "group", "status", "message"), frame="lost"
-        ),
+        Summary("canonicity_sizes", "Counts and memory", by=("tokenizer",), values=(*COUNTS, *SIZES, "replay_bytes")),
     ),
-    charts=(
-        Bars(
-            "build_parts",
-            "Building time by part",
-            "Medians of the parts.",
-            x="value_s",
-            rows="tokenizer",
-            by="name",
-            where="group == 'build' and name != 'total'",
-            log=True,
-        ),
-        Distribution(
-            "forbidden",
-            "How many tokens a token forbids",
-            "Of the proper tokens that forbid some next token, the share that forbid at most so many.",
-            x="value",
-            by="tokenizer",
-            frame="forbidden",
-        ),
-    ),
+    charts=(Bars("build", "Building time", x="build_s", rows="tokenizer"),),
     sentences=(
         Say(
-            "{judged} sequences judged as pieces and as texts with {tokenizer:distinct} tokenizers: {mismatches} "
-            "mismatches with the reference libraries.",
-            blanks={name: Stat("value", "sum", where=f"name == '{name}'") for name in ("judged", "mismatches")},
-        ),
-        Say(
-            "{tokenizer}: the tables are built in {build}; Tran-Thien 2024 reports {published_s} for the same table, "
+            "{tokenizer}: the tables are built in {build_ns}; Tran-Thien 2024 reports {published_s} for the same table, "
             "on another machine, {times} times as long.",
             per=("tokenizer",),
-            blanks={"build": _BUILD, "times": Quotient("published_s", _BUILD)},
+            blanks={"times": Quotient("published_s", "build_s")},
+            where="published_s > 0",
         ),
         Say(
-            "{tokenizer}: the published replay of {rules} rules takes {replay} on this machine, {times} times our "
-            "whole build; {differing} of {rows} rows of the two tables differ.",
+            "{tokenizer}: the published replay of {replay_rules} rules takes {replay_s} on this machine, {times} times our "
+            "whole build; {rows_that_differ} of {rows_compared} rows of the two tables differ.",
             per=("tokenizer",),
-            blanks={
-                **{"replay": _REPLAY, "times": Quotient(_REPLAY, _BUILD), "rules": _of("replay rules", "value")},
-                "differing": _of("replay rows that differ", "value"),
-                "rows": _of("replay rows compared", "value"),
-            },
+            blanks={"times": Quotient("replay_s", "build_s")},
+            where="replay_s > 0",
         ),
         Say(
-            "{tokenizer}: tables built in {build}, read from the disk, checked and verified in {load}; the first mask "
-            "of a wide list takes {first}, again {again}; most tokens are forbidden after {after}: {most}.",
+            "{tokenizer}: tables built in {build_s}, read from the disk, checked and verified in {load_s}; the first mask "
+            "of a wide list takes {wide_first_s}, again {wide_again_s}; a token forbids {largest_count} at most.",
             per=("tokenizer",),
-            blanks={
-                **{"build": _BUILD, "load": _of("disk load"), "first": _of("mask wide first")},
-                "again": _of("mask wide again"),
-                "after": Stat("note", "first", where="name == 'most forbidden'"),
-                "most": _of("count most forbidden", "value"),
-            },
         ),
-        Tally("figures"),
     ),
 )

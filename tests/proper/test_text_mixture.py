@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from tokdfa.lab.measure.text_mixture import KINDS, MIXED, draw_texts
+from tests.proper.text_mixture import KINDS, MIXED, draw_texts
 
 
 def test_texts() -> None:

@@ -10,21 +10,10 @@ import numpy as np
 import pytest
 
 from tests.packages import needs_smollm2
-from tests.proper.small_tokenizers import ranked_pieces, real
-from tests.vocabulary.tokenizer_files import byte_level
+from tests.proper.judge import draw_pieces, draw_texts_of, judge_piece, judge_text, judge_texts, reproduces
+from tests.proper.small_tokenizers import ranked_pieces, real, trained_byte_level, trained_metaspace
 from tokdfa.backends.proper import proper_texts
-from tokdfa.errors import OptionError, UnsupportedConstraint
 from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
-from tokdfa.lab.measure.judge import (
-    EXAMPLES,
-    draw_texts_of,
-    judge_piece,
-    judge_pieces,
-    judge_text,
-    judge_texts,
-    reproduces,
-)
-from tokdfa.lab.measure.trained_tokenizers import TRAINED, train_tokenizer
 from tokdfa.proper.canonical import Canonicity
 from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
@@ -33,10 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(scope="module", params=TRAINED)
+@pytest.fixture(scope="module", params=[trained_byte_level, trained_metaspace])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    path = tmp_path_factory.mktemp("trained") / "tokenizer.json"
-    return load_tokenizer(train_tokenizer(request.param, path, 1_500, 2_000, seed=5))
+    return load_tokenizer(request.param(tmp_path_factory.mktemp("trained") / "tokenizer.json"))
 
 
 def test_all_short_sequences(tmp_path: Path) -> None:
@@ -56,19 +44,11 @@ def test_all_short_sequences(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2)])
 def test_texts_of_real_tokenizers(name: str) -> None:
-    tally = judge_texts(load_tokenizer(name), 2_000, seed=7)
-    assert tally.examples == []
-    assert (tally.judged, tally.mismatches) == (2_000, 0)
-    assert min(tally.proper, tally.improper) > 700
-    assert tally.distinct > 1_700
+    assert min(judge_texts(load_tokenizer(name), 2_000, seed=7)) > 700
 
 
 def test_draws(trained: Tokenizer) -> None:
-    pieces = judge_pieces(load_canonicity(trained), 4_000, seed=1)
-    texts = judge_texts(trained, 2_000, seed=1)
-    for tally in (pieces, texts):
-        assert (tally.examples, tally.mismatches, tally.disputed) == ([], 0, 0)
-        assert min(tally.proper, tally.improper) > 500
+    assert min(judge_texts(trained, 2_000, seed=1)) > 500
     rows = list(itertools.islice(draw_texts_of(trained, 3), 1_000))
     assert rows == list(itertools.islice(draw_texts_of(trained, 3), 1_000))
     encoded = {}
@@ -84,22 +64,14 @@ def test_draws(trained: Tokenizer) -> None:
 
 def test_wrong_intervals_are_found(trained: Tokenizer) -> None:
     """One number too many at the end of each interval: the draws at the edges meet it, and the pair test differs."""
-    canonicity = load_canonicity(trained)
-    starts, ends = canonicity.lists.starts, canonicity.lists.ends
+    right = load_canonicity(trained)
+    starts, ends = right.lists.starts, right.lists.ends
     last = np.append(starts[1:] <= ends[:-1], True)
-    lists = replace(canonicity.lists, ends=np.where(last, ends, ends + 1).astype(np.int32))
-    parts = (canonicity.rules, canonicity.derivations, canonicity.merge_tree, lists, canonicity.fallback)
-    tally = judge_pieces(Canonicity(canonicity.vocabulary, canonicity.source, *parts), 2_000, seed=0)
-    assert tally.mismatches >= tally.disputed > 20
-    assert len(tally.examples) == EXAMPLES
-    assert all("disputed, but the reference says" in example for example in tally.examples)
-
-
-def test_what_cannot_be_judged(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedConstraint, match="isolated token"):
-        judge_texts(load_tokenizer(f"hf:{byte_level(tmp_path / 'tokenizer.json')}"), 10, seed=0)
-    with pytest.raises(OptionError, match="bytes: without a pre-tokenizer, sequences of bytes need not be texts"):
-        judge_texts(load_tokenizer("bytes"), 10, seed=0)
+    lists = replace(right.lists, ends=np.where(last, ends, ends + 1).astype(np.int32))
+    parts = (right.rules, right.derivations, right.merge_tree, lists, right.fallback)
+    wrong = Canonicity(right.vocabulary, right.source, *parts)
+    verdicts = [judge_piece(wrong, tokens) for tokens in draw_pieces(wrong, 2_000, np.random.default_rng(0))]
+    assert verdicts.count(None) > 20
 
 
 def test_ties_are_left_out_of_the_replay() -> None:
