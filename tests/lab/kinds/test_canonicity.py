@@ -26,6 +26,9 @@ def test_the_row_and_what_is_told(tmp_path):
     assert told.tables["canonicity_times"]["build"].tolist() == [row["build_s"]]
     assert told.tables["canonicity_sizes"]["rules"].tolist() == [row["rules"]]
     assert any(f"0 of {row['rows_compared']} rows" in sentence for sentence in told.sentences)
+    (said, *_) = Told(KIND, [row | {"tokenizer": "mistral-v1", "build_s": 0.209}]).sentences
+    assert "built in 209 ms; Tran-Thien 2024 reports 20.9 s" in said
+    assert said.endswith("100 times as long.")
     (plain,) = measure({"tokenizer": "bytes", **SMALL}, seed=0)  # no token forbids another
     assert plain["largest_count"] == 0
     assert "narrow_first_s" not in plain

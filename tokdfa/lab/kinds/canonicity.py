@@ -1,9 +1,9 @@
 """The experiment ``kind: canonicity``: what knowing a tokenizer's proper sequences costs.
 
-One item is a tokenizer, and so is a row: the counts, sizes and memory of `tokdfa.proper.statistics`, and times, medians
-of `repeats`, in seconds: ``build_s`` (from the loaded tokenizer to the lists, without the disk), ``load_s`` (reading the
-file with all checks), of which ``verify_s`` (the comparison with the reference library) is a part; ``narrow_first_s``,
-``wide_first_s`` and ``wide_again_s``: masks of what may not follow a token, from lists that forbid up to
+An item is a tokenizer, and so is a row: the counts, sizes and memory of `tokdfa.proper.statistics`, and times, medians
+of `repeats`, in seconds: ``build_s`` (from the loaded tokenizer to the lists, without the disk), ``load_s`` (reading
+the file with all checks), of which ``verify_s`` (the comparison with the reference library) is a part;
+``narrow_first_s``, ``wide_first_s`` and ``wide_again_s``: masks of what may not follow a token, from lists that forbid up to
 `tokdfa.proper.canonical.NARROW` tokens and from wider ones, which are kept; ``pair_s``: whether one token may follow
 another. For the tokenizers that the settings name, the published way too (`tokdfa.lab.measure.canonicity_replay`).
 
@@ -162,22 +162,22 @@ KIND = Kind(
     charts=(Bars("build", "Building time", x="build_s", rows="tokenizer"),),
     sentences=(
         Say(
-            "{tokenizer}: the tables are built in {build_ns}; Tran-Thien 2024 reports {published_s} for the same table, "
+            "{tokenizer}: the tables are built in {build_s}; Tran-Thien 2024 reports {published_s} for the same table, "
             "on another machine, {times} times as long.",
             per=("tokenizer",),
             blanks={"times": Quotient("published_s", "build_s")},
             where="published_s > 0",
         ),
         Say(
-            "{tokenizer}: the published replay of {replay_rules} rules takes {replay_s} on this machine, {times} times our "
-            "whole build; {rows_that_differ} of {rows_compared} rows of the two tables differ.",
+            "{tokenizer}: the published replay of {replay_rules} rules takes {replay_s} on this machine, {times} times "
+            "our whole build; {rows_that_differ} of {rows_compared} rows of the two tables differ.",
             per=("tokenizer",),
             blanks={"times": Quotient("replay_s", "build_s")},
             where="replay_s > 0",
         ),
         Say(
-            "{tokenizer}: tables built in {build_s}, read from the disk, checked and verified in {load_s}; the first mask "
-            "of a wide list takes {wide_first_s}, again {wide_again_s}; a token forbids {largest_count} at most.",
+            "{tokenizer}: tables built in {build_s}, read from the disk, checked and verified in {load_s}; the first "
+            "mask of a wide list takes {wide_first_s}, again {wide_again_s}; a token forbids {largest_count} at most.",
             per=("tokenizer",),
         ),
     ),

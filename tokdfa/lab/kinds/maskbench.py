@@ -17,9 +17,6 @@ every schema is compiled anew. With ``chunk: 1`` no case finds anything of anoth
 The garbage collector is off while a case is measured and runs after it; one thread
 (`tokdfa.lab.measure.clock.ONE_THREAD`).
 
-With the setting ``walks`` each case is also given so many random walks once it has been judged and timed
-(`tokdfa.lab.measure.maskbench_walks`): does the engine ever lead to a dead end, or to a text that is not valid?
-
 A row is an engine and a case; `tokdfa.lab.measure.maskbench_numbers` has the words of its tables. What
 its process ran into, be it a limit or its death, costs that case only.
 """
@@ -34,7 +31,6 @@ from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Distribution, Kind, Listing, Pivot, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cases import NOBODY, Cases
-from tokdfa.lab.measure.clock import clock_overhead_ns
 from tokdfa.lab.measure.limits import MAX_MESSAGE, Limits
 from tokdfa.lab.measure.maskbench_numbers import frames
 from tokdfa.lab.measure.maskbench_plan import Settings, complete, read, remotes_of, split
@@ -50,18 +46,15 @@ from tokdfa.lab.measure.maskbench_replay import (
     described,
     run_case,
 )
-from tokdfa.lab.measure.maskbench_walks import Judge, Walker, Walks, walk_case
 from tokdfa.lab.measure.schema_corpus import REMOTES
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from tokdfa.backends.base import CompiledConstraint
     from tokdfa.lab.measure.cases import CaseQueue
-    from tokdfa.lab.measure.schema_corpus import SchemaCase
 
 
 #: The kind of what ended a process -> the outcome of its case.
@@ -88,7 +81,7 @@ def cases_of(settings: dict[str, Any]) -> Cases:
 def measure_cases(settings: dict[str, Any], seed: int, queue: CaseQueue) -> Iterator[tuple[int, dict[str, Any]]]:
     """Measure one chunk, as `split` gives it, with the setting ``tokenizer``: yields cases with their rows.
 
-    `seed` is that of the walks; the cases were drawn when the experiment was split.
+    `seed` is not used; the cases were drawn when the experiment was split.
     """
     typed = typed_settings(Settings, settings)
     if typed.tokenizer is None:
@@ -97,7 +90,7 @@ def measure_cases(settings: dict[str, Any], seed: int, queue: CaseQueue) -> Iter
     cases = read(typed.data, typed.suite, typed.inputs, tuple(typed.names or ()))
     place = {
         **{"tokenizer": typed.tokenizer, "suite": typed.suite is not None, "to_end": typed.ends_count},
-        **{"engine": engine.name, **(Walks(typed.walks).columns() if typed.walks else {})},
+        "engine": engine.name,
     }
     left = []
     for number in queue.left:
@@ -114,36 +107,16 @@ def measure_cases(settings: dict[str, Any], seed: int, queue: CaseQueue) -> Iter
     backend = create_backend(engine.backend, tokenizer.vocabulary, **engine.options)
     queue.begin(NOBODY, "warm up")
     warm_up(backend, "json_schema")
-    clock_ns = clock_overhead_ns()
-    walker = Walker(tokenizer.vocabulary) if typed.walks else None
     queue.ready()
     for number in left:
         case, begin = cases[number], partial(queue.begin, number)
         begin("idle")
         documents = remotes_of(typed.remotes) if REMOTES in case.schema_text else ""
         constraint = engine.constraint(case.schema_text, documents)
-        more = None if walker is None else partial(_walk, case, walker, typed.walks, seed, begin)
-        for row in run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin, more):
-            yield number, place | row | {"clock_ns": clock_ns}
-            if row["outcome"] in (CRASH, MEMORY):
-                return  # the process cannot be trusted any more
-
-
-def _walk(
-    case: SchemaCase,
-    walker: Walker,
-    count: int,
-    seed: int,
-    begin: Callable[[str], None],
-    compiled: CompiledConstraint,
-) -> Iterator[dict[str, Any]]:
-    """The random walks of a case: columns of its row, after every ten and in the end."""
-    judge = Judge(case.schema_text)
-    begin("mask")
-    for found in walk_case(compiled, walker, judge, count, f"{seed} {case.name}"):
-        if found.taken % 10 == 0 or found.taken == count:
-            yield found.columns()
-            begin("mask")
+        row = run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin)
+        yield number, place | row
+        if row["outcome"] in (CRASH, MEMORY):
+            return  # the process cannot be trusted any more
 
 
 _TIMED = {
@@ -167,10 +140,8 @@ def _cases(title: str, where: str = "") -> Stat:
 _VERDICTS = {
     "passes without a test": "passed and tests == 0",
     "passes with ends": "passed and unended_tests == 0",
-    "order only": "order_only",
     "any valid rejected": "over_tests > 0",
     "any invalid accepted": "under_tests > 0",
-    "under with end": "ended_under_tests > 0",
 }
 
 KIND = Kind(
@@ -182,8 +153,8 @@ KIND = Kind(
     split=split,
     prepare=prepare,
     columns=(
-        *map(text, ("tokenizer", "engine", "case", "split", "outcome", "message", "keyword", "on", "base")),
-        *map(text, ("draft", "text", "reason", "example")),
+        *map(text, ("tokenizer", "engine", "case", "split", "outcome", "message", "on", "base")),
+        *map(text, ("draft", "reason", "example")),
         text("part_of_suite", "part"),
         Column("passed", "passes", "", "higher"),
         Column("over", "over", "", "lower", "valid instance rejected: the benchmark's validation error"),
@@ -196,7 +167,6 @@ KIND = Kind(
         *(seconds(name, *_TIMED[name]) for name in _TIMED),
         seconds("compile_ns", "compile time", "from the schema to a compiled constraint"),
         seconds("mask_ns", "mask time", "filling the mask once"),
-        Column("clock_ns", "clock", "s", "neither", "a timed call that does nothing", 1e-9),
     ),
     case=("tokenizer", "case"),
     frames=frames,
@@ -234,13 +204,11 @@ KIND = Kind(
         Summary(
             "verdicts",
             "What the outcomes hide",
-            "Passes without a test are vacuous. Passes with ends: every valid instance may end where it does. Order "
-            "only: over-constrained cases whose rejected instances are all accepted with the same members in another "
-            "order. A case may have tests of both faults; the benchmark counts the last. Under with end: an invalid "
-            "instance that may also end was accepted. Clock: a timed call that does nothing.",
+            "Passes without a test are vacuous. Passes with ends: every valid instance may end where it does. A case "
+            "may have tests of both faults; the benchmark counts the last.",
             values=(
                 *(_cases(title, where) for title, where in _VERDICTS.items()),
-                *(Stat("tests", "sum", "tests"), Stat("right_tests", "sum", "tests right"), "clock_ns"),
+                *(Stat("tests", "sum", "tests"), Stat("right_tests", "sum", "tests right")),
             ),
         ),
         Pivot(
@@ -257,39 +225,24 @@ KIND = Kind(
             "drafts",
             "The test suite by draft",
             "Required: what every implementation of a draft has to do; optional: what it may, such as very large "
-            "numbers; formats: optional, too. Order only: a valid instance that is rejected, and accepted with its "
-            "members in another order. Refused: tests whose schema was refused; one that is refused since no value is "
-            "valid judges its tests.",
+            "numbers; formats: optional, too. Refused: tests whose schema was refused; one that is refused since no "
+            "value is valid judges its tests.",
             by=("draft", "part_of_suite", "engine"),
             values=tuple(
                 Stat(name, "sum", title)
                 for name, title in (
-                    *(("tests", "tests"), ("right_tests", "right"), ("order_artefacts", "order only")),
-                    *(("over_other", "wrongly rejected"), ("under_tests", "wrongly accepted")),
+                    *(("tests", "tests"), ("right_tests", "right")),
+                    *(("over_tests", "wrongly rejected"), ("under_tests", "wrongly accepted")),
                     *(("refused_tests", "refused"), ("unjudged_tests", "not judged")),
                 )
             ),
             frame="suite",
         ),
-        Summary(
-            "walks",
-            "Random walks",
-            "A walk takes a random token of each mask and makes for an end. Finished: it ended with a text that "
-            "jsonschema finds valid, by the declared draft, formats asserted. Unfinished: no end after so many tokens, "
-            "which is no fault. Unjudged: jsonschema broke down. Dead end: no token was left, and no end.",
-            values=(
-                _cases("cases", "walks > 0"),
-                *(Stat(name, "sum", name.replace("_", " ")) for name in Walks(0).columns() if name != "walk_faults"),
-            ),
-            frame="walks",
-        ),
-        Listing("walk_faults", "Walks that went wrong", frame="faults"),
         Listing(
             "refusals",
             "What is refused",
-            "What an engine refuses or fails at, by the keyword that its message names: cases, their share of all that "
-            "it was given, and one of them.",
-            shown=("engine", "outcome", "keyword", "cases", "share_of_cases", "tests", "reason", "example"),
+            "What an engine refuses or fails at: cases, their share of all that it was given, and one of them.",
+            shown=("engine", "outcome", "cases", "share_of_cases", "tests", "reason", "example"),
             frame="refusals",
         ),
     ),
@@ -357,15 +310,5 @@ KIND = Kind(
             where="tests == 0",
         ),
         Say("Stricter than the benchmark, the end of the text decides, too.", where="to_end"),
-        Say(
-            "Of {walks} random walks on {cases} schemas, {engine} finishes {finished}; dead ends {dead}, invalid texts "
-            "{invalid}.",
-            per=("engine",),
-            blanks={
-                **{"walks": "walks:sum", "cases": _cases("", "walks > 0"), "finished": "walks_finished:sum"},
-                **{"dead": "dead_ends:sum", "invalid": "invalid_texts:sum"},
-            },
-            frame="walks",
-        ),
     ),
 )

@@ -8,14 +8,12 @@ as in the benchmark; how many there are must be read beside the times.
 
 from __future__ import annotations
 
-import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.lab.measure.maskbench_replay import OUTCOMES, OVER, PASSED, REFUSED, UNDER
-from tokdfa.lab.measure.maskbench_walks import Walks
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,8 +54,6 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "cases": cases.assign(same=cases["outcomes"] == 1).reset_index(),
         "splits": rows.iloc[:0] if is_suite else rows.sort_values("split", kind="stable"),
         "suite": _suite(rows) if is_suite else rows.iloc[:0],
-        "walks": rows[rows["walks_asked"] > 0],
-        "faults": _faults(rows),
         "refusals": _refusals(rows),
     }
 
@@ -66,7 +62,7 @@ def _timed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with TBM, TTFM and the time of the whole case, of those that were judged."""
     import pandas as pd
 
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *Walks(0).columns()]))).reset_index(drop=True)
+    rows = rows.reset_index(drop=True)
     judged = rows["outcome"].isin([PASSED, OVER, UNDER])
     for name in ("compile_ns", "first_ns"):
         rows[name] = pd.to_numeric(rows[name]).astype("float64").where(judged)
@@ -81,7 +77,6 @@ def _timed(rows: pd.DataFrame) -> pd.DataFrame:
     rows["case_ns"] = rows["ttfm_ns"] + [float(one.sum()) for one in both]
     for outcome in OUTCOMES:
         rows[outcome] = rows["outcome"] == outcome
-    rows["order_only"] = rows[OVER] & (rows["order_artefacts"] == rows["over_tests"]) & (rows["under_tests"] == 0)
     return rows
 
 
@@ -112,30 +107,17 @@ def _suite(rows: pd.DataFrame) -> pd.DataFrame:
     found = rows.assign(
         draft=draft,
         part_of_suite=part,
-        over_other=rows["over_tests"] - rows["order_artefacts"],
         refused_tests=left.where(refused, 0),
         unjudged_tests=left.where(~refused, 0),
     )
     return found.iloc[np.lexsort([key.to_numpy() for key in reversed(order)])]
 
 
-def _faults(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each walk that came to a dead end or to an invalid text, as far as they were kept."""
-    import pandas as pd
-
-    found = [
-        (engine, case, outcome, _short(text), message)
-        for engine, case, faults in rows[["engine", "case", "walk_faults"]].dropna().itertuples(index=False)
-        for outcome, text, message in json.loads(faults)
-    ]
-    return pd.DataFrame(found, columns=["engine", "case", "outcome", "text", "message"])
-
-
 def _refusals(rows: pd.DataFrame) -> pd.DataFrame:
     """Who refuses or fails at what: equal messages, numbers and quoted parts apart, the most frequent first."""
     failed = rows[~rows["outcome"].isin([PASSED, OVER, UNDER])]
-    failed = failed.assign(reason=failed["message"].map(_reason), keyword=failed["keyword"].fillna(""))
-    groups = failed.groupby(["engine", "outcome", "keyword", "reason"], sort=False)
+    failed = failed.assign(reason=failed["message"].map(_reason))
+    groups = failed.groupby(["engine", "outcome", "reason"], sort=False)
     counted = groups.agg(cases=("case", "size"), tests=("tests", "sum"), example=("case", "first")).reset_index()
     asked = rows["engine"].value_counts()
     counted = counted.assign(share_of_cases=counted["cases"] / counted["engine"].map(asked).astype("float64"))
@@ -146,9 +128,5 @@ def _refusals(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _reason(message: str) -> str:
     """A message without what differs from case to case: pointers, quoted parts and numbers."""
-    return _short(re.sub(r"#/\S*|'[^']*'|\"[^\"]*\"|`[^`]*`|\d+", "…", message))
-
-
-def _short(message: Any) -> str:
-    line = " ".join(str(message).split())
+    line = " ".join(re.sub(r"#/\S*|'[^']*'|\"[^\"]*\"|`[^`]*`|\d+", "…", message).split())
     return line if len(line) <= MAX_TEXT else f"{line[: MAX_TEXT - 1]}…"

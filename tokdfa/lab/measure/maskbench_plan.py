@@ -13,7 +13,6 @@ from tokdfa.constraint import JsonSchema
 from tokdfa.core.folders import files_fingerprint
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.engines import Engine, check_engines
-from tokdfa.lab.measure.maskbench_walks import Judge
 from tokdfa.lab.measure.schema_corpus import read_cases, read_remotes, read_suite
 from tokdfa.lab.measure.settings import Strict, typed_settings
 from tokdfa.lab.measure.workloads import derive_seed
@@ -47,8 +46,7 @@ class Settings(Strict):
     its cases those called `names`, all by default, and of these `max_cases`, drawn by the seed. `to_end`: whether the
     end of the text decides, too; by default in a suite only. `seconds` for a case, compiling and all tests together;
     `memory_mb` (MiB) that it may take; the experiment's limits are for making an engine. An item has up to `chunk`
-    cases. `walks`: random walks for each case; every ten of them may take `seconds` again.
-    `remotes`: the suite's folder of documents that its schemas refer to; nothing is fetched.
+    cases. `remotes`: the suite's folder of documents that its schemas refer to; nothing is fetched.
     `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the experiment has
     no list of tokenizers.
     """
@@ -63,7 +61,6 @@ class Settings(Strict):
     seconds: Annotated[float, Field(gt=0)] = 20.0
     memory_mb: Annotated[float, Field(gt=0)] = 4000.0
     chunk: Count = 25
-    walks: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     inputs: str | None = None
     tokenizer: str | None = None
 
@@ -77,7 +74,7 @@ def complete(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with the whole path of their folder, and in ``inputs`` a hash of the JSON files that it holds.
 
     So results of other data never get into the same run folder. Raises OptionError or UnknownNameError, which name what
-    is wrong, and MissingDependency if there are to be walks and nobody to judge them. Cost: reads the files once.
+    is wrong. Cost: reads the files once.
     """
     typed = typed_settings(Settings, settings)
     check_engines(typed.engines)
@@ -93,10 +90,8 @@ def complete(settings: dict[str, Any]) -> dict[str, Any]:
             "maskbench needs a folder of cases: settings.data, or settings.suite for the JSON-Schema-Test-Suite; "
             "on the command line: --set data=DIR"
         )
-    if typed.remotes and (typed.suite is None or typed.walks):
-        raise OptionError("settings.remotes goes with settings.suite, and without walks")
-    if typed.walks:
-        Judge("true")  # is its library installed?
+    if typed.remotes and typed.suite is None:
+        raise OptionError("settings.remotes goes with settings.suite")
     key = "data" if typed.data is not None else "suite"
     folder = Path(settings[key]).absolute()
     paths = list(folder.rglob("*.json"))
@@ -134,7 +129,7 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
                     if settings.get(key)
                 },
                 **{"seconds": typed.seconds, "memory_mb": typed.memory_mb, "engines": [engine.model_dump()]},
-                **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count, "walks": typed.walks},
+                **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count},
             }
             parts.append((start / len(mine), number, title, part))
     parts.sort(key=lambda part: part[:2])

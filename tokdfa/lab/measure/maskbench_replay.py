@@ -17,9 +17,9 @@ masks of the first token are asked for again.
 - ``timeout``, ``crash`` and ``memory``: the process ran into a limit or broke down (`tokdfa.lab.measure.cases`);
 - ``unavailable``, which the benchmark does not have: the engine cannot be made, such as for want of a package.
 
-Stricter than the benchmark, beside it: whether a valid instance may also *end* where it ends, and whether an invalid
-one that went through may. In a test *suite*, and where a setting asks for it, that is the verdict. There an engine that
-refuses a schema since no value is valid (EmptyLanguageError) has judged its tests: the invalid ones are right.
+Stricter than the benchmark, beside it: whether a valid instance may also *end* where it ends. In a test *suite*, and
+where a setting asks for it, that is the verdict. There an engine that refuses a schema since no value is valid
+(EmptyLanguageError) has judged its tests: the invalid ones are right.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ from tokdfa import mask as masks
 from tokdfa.errors import EmptyLanguageError, TokenRefused
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.limits import MAX_MESSAGE, failure_of
-from tokdfa.lab.measure.maskbench_schema import keyword_in, reordered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from tokdfa.backends.base import Backend, CompiledConstraint
     from tokdfa.constraint import JsonSchema
@@ -82,10 +81,8 @@ def run_case(
     seconds: float,
     to_end: bool,
     begin: Callable[[str], None],
-    more: Callable[[CompiledConstraint], Iterator[dict[str, Any]]] | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Judge and time a case: yields its row, again whenever more is known, so that what is known survives the engine:
-    with order artefacts if valid instances were rejected, and with the columns that `more` yields of what was compiled.
+) -> dict[str, Any]:
+    """Judge and time a case: its row.
 
     `constraint` is the case's schema. `seconds`: for compiling and all tests together, looked at between calls.
     `to_end`: tests are judged as in a suite, by the end of the text too. `begin` is told the phase that starts. The row
@@ -101,8 +98,7 @@ def run_case(
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        yield row | _refusal(error, case, to_end)
-        return
+        return row | _refusal(error, case, to_end)
     mask, times = masks.allocate_mask(backend.vocab.size), Times()
     verdicts: list[Verdict] = []
     try:
@@ -113,43 +109,31 @@ def run_case(
             verdicts.append(_judge(compiled, test.valid, tokens, mask, times, deadline, to_end))
     except TooSlow:
         message = f"compiling and {len(times.mask)} tokens took longer than {seconds:g} s"
-        yield row | {"outcome": TIMEOUT, "message": message}
-        return
+        return row | {"outcome": TIMEOUT, "message": message}
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the first mask, or a panic
         failure = failure_of(error)
         outcome = {"crash": CRASH, "memory": MEMORY}.get(failure.kind, OVER)
-        yield row | {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}
-        return
-    row |= {"compile_ns": compile_ns, "first_ns": first_ns, **_judged(verdicts, times)}
-    yield row
-    rejected = [place for place, verdict in enumerate(verdicts) if verdict.valid and verdict.outcome == OVER]
-    for place in rejected:
-        spellings = reordered(constraint.schema, case.tests[place].text)
-        row["order_artefacts"] += any(_accepts(compiled, encoder.encode(text), mask, to_end) for text in spellings)
-    yield from [row] if rejected else []
-    for columns in () if more is None else more(compiled):
-        row |= columns
-        yield row
+        return row | {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}
+    return row | {"compile_ns": compile_ns, "first_ns": first_ns, **_judged(verdicts, times)}
 
 
 def described(case: SchemaCase) -> dict[str, Any]:
     """What is known of a case before an engine sees it."""
-    counts = ("right_tests", "over_tests", "under_tests", "order_artefacts", "unended_tests", "ended_under_tests")
+    counts = ("right_tests", "over_tests", "under_tests", "unended_tests")
     return {
         **{"case": case.name, "split": case.split, "tests": len(case.tests)},
-        **{"outcome": "", "message": "", "keyword": "", **dict.fromkeys(counts, 0), "tokens": 0},
+        **{"outcome": "", "message": "", **dict.fromkeys(counts, 0), "tokens": 0},
         **{"compile_ns": None, "first_ns": None, "mask_ns": b"", "advance_ns": b""},
     }
 
 
 def _refusal(error: BaseException, case: SchemaCase, to_end: bool) -> dict[str, Any]:
-    """The outcome of an error while compiling, with the keyword that it names."""
+    """The outcome of an error while compiling."""
     failure = failure_of(error)
     outcome = CRASH if failure.kind == "crash" else MEMORY if isinstance(error, MemoryError) else REFUSED
-    keyword = str(getattr(error, "keyword", "")) or keyword_in(failure.message)
-    found: dict[str, Any] = {"outcome": outcome, "message": failure.message[:MAX_MESSAGE], "keyword": keyword}
+    found: dict[str, Any] = {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}
     if to_end and isinstance(error, EmptyLanguageError):  # every instance is judged, then: it is invalid
         valid = sum(test.valid for test in case.tests)
         found |= {"right_tests": len(case.tests) - valid, "over_tests": valid}
@@ -209,15 +193,6 @@ def _follow(
     return matcher.can_end()
 
 
-def _accepts(compiled: CompiledConstraint, tokens: Sequence[int], mask: masks.Mask, to_end: bool) -> bool:
-    """Whether the engine takes these tokens; an error is a no."""
-    try:
-        ends = _follow(compiled, tokens, mask, Times(), deadline=2**62)
-    except Exception:
-        return False
-    return ends is not None and (ends or not to_end)
-
-
 def _judged(verdicts: Sequence[Verdict], times: Times) -> dict[str, Any]:
     """The row's part that tests and times decide."""
     wrong = [verdict for verdict in verdicts if verdict.outcome != RIGHT]
@@ -230,7 +205,6 @@ def _judged(verdicts: Sequence[Verdict], times: Times) -> dict[str, Any]:
         "over_tests": sum(one.outcome in (OVER, BROKEN_OFF) for one in wrong),
         "under_tests": sum(one.outcome == UNDER for one in wrong),
         "unended_tests": sum(one.valid and one.through and not one.ends for one in verdicts),
-        "ended_under_tests": sum(not one.valid and one.ends for one in verdicts),
         "tokens": len(times.mask),
         "mask_ns": mask,
         "advance_ns": advance,

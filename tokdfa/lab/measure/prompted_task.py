@@ -14,8 +14,8 @@ from pydantic import Field
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
-from tokdfa.lab.measure.maskbench_walks import Judge
 from tokdfa.lab.measure.model_bench import Count, distinct_labels
+from tokdfa.lab.measure.schema_judge import Judge
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.tasks.base import OURS, Item, Task

@@ -1,9 +1,10 @@
 r"""Random walks: texts that an engine lets itself be led to, judged by the library `jsonschema`.
 
+``python -m tests.json_schema.walks DIR --walks 200`` takes so many on each schema of a folder in MaskBench's form.
 Instances tell what an engine does with somebody's texts. A *walk* tells what it would let a model write: it starts with
 nothing, and as long as it goes on it takes some token of the mask. It comes to one of these:
 
-- *finished*: it took an end token, and its text is valid under the schema;
+- *finished*: it took an end token, and its text is valid under the schema (`tokdfa.lab.measure.schema_judge`);
 - *invalid*: it took an end token, and its text is no JSON, or not valid;
 - *dead end*: the mask is empty, or its tokens are refused, so no model could go on;
 - *unfinished*: after so many tokens there was no end yet, which is no fault;
@@ -14,32 +15,29 @@ that the mask has, of those of a few printable characters, or of those of punctu
 the end: it ends if it may, or else closes what is open (``"`` inside of a string, ``}`` and ``]`` outside), or tries a
 sign or another token without blanks, backslashes and opening brackets. One token in eight stays random, so that no walk
 circles for ever.
-
-*Validity* is by the draft that the schema declares (2020-12 if none), formats asserted, as MaskBench's labels are. It
-is asked twice: with numbers as the exact decimals that stand in the text, and with numbers as doubles, as most readers
-see them. The second question is left out where the schema has a ``multipleOf``: the library divides doubles, so to it
-0.3 is no multiple of 0.1. Of members of one name both see the last.
 """
 
 from __future__ import annotations
 
-import decimal
-import json
+import argparse
 import random
 from collections import Counter
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.core.packages import missing_dependency
+from tokdfa.backends.registry import create_backend
+from tokdfa.constraint import JsonSchema
 from tokdfa.errors import TokenRefused
-from tokdfa.lab.measure.limits import failure_of
+from tokdfa.lab.measure.limits import Failure, attempt, failure_of
+from tokdfa.lab.measure.schema_corpus import read_cases
+from tokdfa.lab.measure.schema_judge import Judge
+from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -47,11 +45,6 @@ if TYPE_CHECKING:
 FINISHED, UNFINISHED, DEAD_END, INVALID, UNJUDGED = "finished", "unfinished", "dead end", "invalid", "unjudged"
 #: Tokens of a walk's first part at most; of a walk at most.
 FREE, MOST = 60, 1_200
-#: How many faults of a case are kept, and how many characters of a text.
-MAX_FAULTS, MAX_TEXT = 5, 400
-#: Digits with which remainders are exact: more than the spellings of a walk's number can differ by.
-PRECISION = 4_000
-
 _NOT_PRINTABLE = frozenset(range(33)) | frozenset(range(127, 256))
 _PUNCTUATION = frozenset(b'{}[]",: \n')
 #: What closes something, the best first: inside of a string and outside.
@@ -143,104 +136,19 @@ def _is_inside(token: bytes, before: bytearray, inside: bool) -> bool:
     return inside
 
 
-class Judge:
-    """Says whether a text is valid under a schema. Raises MissingDependency without jsonschema."""
+def walk_case(
+    compiled: CompiledConstraint, walker: Walker, judge: Judge, count: int, seed: str
+) -> tuple[Counter[str], list[tuple[str, str, str]]]:
+    """Take `count` walks: how many came to what, and (outcome, text, message) of each that went wrong.
 
-    def __init__(self, schema_text: str) -> None:
-        try:
-            import jsonschema
-        except ImportError:
-            raise missing_dependency("jsonschema", "judging random walks") from None
-        default = jsonschema.Draft202012Validator
-        plain = json.loads(schema_text)
-        kind = jsonschema.validators.validator_for(plain, default=default)
-        exact_kind = jsonschema.validators.extend(kind, type_checker=_with_decimals(kind))
-        formats = default.FORMAT_CHECKER
-        self._exact = exact_kind(json.loads(schema_text, parse_float=_decimal), format_checker=formats)
-        self._doubles = None if '"multipleOf"' in schema_text else kind(plain, format_checker=formats)
-
-    def fault(self, text: bytes) -> str:
-        """What is wrong with a text; empty if it is valid."""
-        try:
-            decoded = text.decode("utf-8")
-            exact = json.loads(decoded, parse_float=_decimal, parse_constant=_refuse)
-            exact_text = decoded.encode("utf-8", "strict")
-        except (ValueError, RecursionError) as error:
-            return f"no JSON: {error}"
-        assert exact_text == text
-        with decimal.localcontext() as context:
-            context.prec, context.Emax, context.Emin = PRECISION, decimal.MAX_EMAX, decimal.MIN_EMIN
-            first = next(self._exact.iter_errors(exact), None)
-        if first is None and self._doubles is not None:
-            first = next(self._doubles.iter_errors(json.loads(decoded)), None)
-        return "" if first is None else f"{first.json_path}: {first.message}"
-
-
-def _with_decimals(kind: Any) -> Any:
-    """The type checker of a validator, for numbers that are read as decimals."""
-    checker = kind.TYPE_CHECKER
-
-    def is_integer(_: Any, value: Any) -> bool:
-        if not isinstance(value, Decimal):
-            return bool(checker.is_type(value, "integer"))
-        is_whole = value == value.to_integral_value()
-        return is_whole and bool(checker.is_type(1.0, "integer"))  # in draft 4 a point makes it a number
-
-    return checker.redefine("integer", is_integer)
-
-
-def _decimal(text: str) -> Decimal:
-    """The number; one near the largest, or 0, for exponents beyond what decimals have."""
-    try:
-        return Decimal(text)
-    except decimal.InvalidOperation:
-        mantissa, _, exponent = text.lower().partition("e")
-        zero = Decimal(mantissa) == 0 or exponent.startswith("-")
-        return Decimal(0) if zero else Decimal(f"1E+{decimal.MAX_EMAX}").copy_sign(Decimal(mantissa))
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
-
-
-@dataclass
-class Walks:
-    """What became of the walks of a case: of how many, a count for each outcome, and some faults (outcome, text,
-    message).
+    An error of the engine is a dead end.
     """
-
-    asked: int
-    counts: Counter[str] = field(default_factory=Counter)
-    tokens: int = 0
-    faults: list[tuple[str, str, str]] = field(default_factory=list)
-
-    @property
-    def taken(self) -> int:
-        """The walks so far."""
-        return self.counts.total()
-
-    def columns(self) -> dict[str, Any]:
-        """The row's part."""
-        return {
-            "walks_asked": self.asked,
-            "walks": self.taken,
-            "walk_tokens": self.tokens,
-            "walks_finished": self.counts[FINISHED],
-            "walks_unfinished": self.counts[UNFINISHED],
-            "dead_ends": self.counts[DEAD_END],
-            "invalid_texts": self.counts[INVALID],
-            "unjudged_texts": self.counts[UNJUDGED],
-            "walk_faults": json.dumps(self.faults),
-        }
-
-
-def walk_case(compiled: CompiledConstraint, walker: Walker, judge: Judge, count: int, seed: str) -> Iterator[Walks]:
-    """Take `count` walks; yields what is known so far, after each. An error of the engine is a dead end."""
-    found = Walks(count)
+    counts: Counter[str] = Counter()
+    faults = []
     for number in range(count):
-        outcome, text, taken, message = DEAD_END, b"", 0, ""
+        outcome, text, message = DEAD_END, b"", ""
         try:
-            outcome, text, taken = walker.walk(compiled, random.Random(f"{seed} {number}"))
+            outcome, text, _ = walker.walk(compiled, random.Random(f"{seed} {number}"))
         except Exception as error:
             message = failure_of(error).message
         if outcome == FINISHED:
@@ -249,8 +157,32 @@ def walk_case(compiled: CompiledConstraint, walker: Walker, judge: Judge, count:
                 outcome = INVALID if message else FINISHED
             except Exception as error:
                 outcome, message = UNJUDGED, failure_of(error).message
-        found.counts[outcome] += 1
-        found.tokens += taken
-        if outcome in (DEAD_END, INVALID, UNJUDGED) and len(found.faults) < MAX_FAULTS:
-            found.faults.append((outcome, text.decode(errors="replace")[:MAX_TEXT], message[:MAX_TEXT]))
-        yield found
+        counts[outcome] += 1
+        if outcome in (DEAD_END, INVALID, UNJUDGED):
+            faults.append((outcome, text.decode(errors="replace"), message))
+    return counts, faults
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("--walks", type=int, default=200)
+    parser.add_argument("--backend", default="pushdown_trie")
+    parser.add_argument("--tokenizer", default="llama3")
+    given = parser.parse_args()
+    vocabulary = load_tokenizer(given.tokenizer).vocabulary
+    backend, walker, total = create_backend(given.backend, vocabulary), Walker(vocabulary), Counter[str]()
+    for case in read_cases(given.folder):
+        compiled = attempt(backend.compile, JsonSchema(case.schema_text))
+        if isinstance(compiled, Failure):
+            total["refused schemas"] += 1
+            continue
+        counts, faults = walk_case(compiled, walker, Judge(case.schema_text), given.walks, case.name)
+        total += counts
+        for fault in faults[:5]:
+            print(case.name, *fault, sep="\t", flush=True)
+    print(dict(total))
+
+
+if __name__ == "__main__":
+    main()

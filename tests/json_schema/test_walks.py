@@ -8,27 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.json_schema import walks as random_walks
+from tests.json_schema.walks import DEAD_END, FINISHED, INVALID, UNFINISHED, UNJUDGED, Walker, walk_case
 from tests.lab.kinds.fake_schemas import FakeSchemas
-from tests.lab.kinds.test_maskbench import rows_of, write
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
-from tokdfa.lab.measure import maskbench_walks
-from tokdfa.lab.measure.maskbench_plan import complete
-from tokdfa.lab.measure.maskbench_walks import (
-    DEAD_END,
-    FINISHED,
-    INVALID,
-    UNFINISHED,
-    UNJUDGED,
-    Judge,
-    Walker,
-    Walks,
-    walk_case,
-)
+from tokdfa.lab.measure.schema_judge import Judge
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections import Counter
 
     from tokdfa.backends.base import CompiledConstraint
 
@@ -45,10 +34,12 @@ def fake(*texts: str, **more: Any) -> CompiledConstraint:
     return FakeSchemas(VOCABULARY).compile(JsonSchema({"texts": list(texts), **more}))
 
 
-def walks(compiled: CompiledConstraint, walker: Walker, schema: Any, count: int = 40) -> Walks:
-    *_, last = walk_case(compiled, walker, Judge(json.dumps(schema)), count, "a seed")
-    assert last.taken == last.asked == count
-    return last
+def walks(
+    compiled: CompiledConstraint, walker: Walker, schema: Any, count: int = 40
+) -> tuple[Counter[str], list[tuple[str, str, str]]]:
+    counts, faults = walk_case(compiled, walker, Judge(json.dumps(schema)), count, "a seed")
+    assert counts.total() == count
+    return counts, faults
 
 
 def test_every_text_of_a_small_language_is_found(walker: Walker) -> None:
@@ -61,31 +52,27 @@ def test_every_text_of_a_small_language_is_found(walker: Walker) -> None:
 
 
 def test_dead_ends_and_invalid_texts_are_told_apart(walker: Walker) -> None:
-    lost = walks(fake("12", trick="go back on it", where="advance"), walker, True)
-    assert lost.counts == {DEAD_END: 40}
-    assert lost.faults == [(DEAD_END, "1", "")] * 5
-    broken = walks(fake("12", trick="raise", where="mask"), walker, True)
-    assert broken.counts == {DEAD_END: 40}
-    assert broken.faults[0] == (DEAD_END, "", "RuntimeError: on purpose")
-    mixed = walks(fake("1", '"a"', "[", "nul"), walker, {"type": "integer"}, count=80)
-    assert set(mixed.counts) == {FINISHED, INVALID}
-    messages = {text: message for _, text, message in mixed.faults}
+    assert walks(fake("12", trick="go back on it", where="advance"), walker, True) == (
+        {DEAD_END: 40},
+        [(DEAD_END, "1", "")] * 40,
+    )
+    _, broken = walks(fake("12", trick="raise", where="mask"), walker, True)
+    assert broken == [(DEAD_END, "", "RuntimeError: on purpose")] * 40
+    counts, faults = walks(fake("1", '"a"', "[", "nul"), walker, {"type": "integer"}, count=80)
+    assert set(counts) == {FINISHED, INVALID}
+    messages = {text: message for _, text, message in faults}
     assert messages["["].startswith("no JSON")
     assert messages['"a"'] == "$: 'a' is not of type 'integer'"
     assert "1" not in messages
 
 
 def test_what_has_no_end_in_reach_is_unfinished(walker: Walker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maskbench_walks, "MOST", 30)
-    found = walks(fake("1" * 50), walker, True, count=3)
-    assert found.counts == {UNFINISHED: 3}
-    assert (found.tokens, found.faults) == (90, [])
+    monkeypatch.setattr(random_walks, "MOST", 30)
+    assert walks(fake("1" * 50), walker, True, count=3) == ({UNFINISHED: 3}, [])
 
 
 def test_a_library_that_breaks_down_judges_nothing(walker: Walker) -> None:
-    found = walks(fake('"a"'), walker, {"pattern": r"\p{L}"}, count=2)
-    assert found.counts == {UNJUDGED: 2}
-    assert found.columns()["unjudged_texts"] == 2
+    assert walks(fake('"a"'), walker, {"pattern": r"\p{L}"}, count=2)[0] == {UNJUDGED: 2}
 
 
 def test_numbers_are_judged_exactly_and_as_doubles() -> None:
@@ -114,20 +101,6 @@ def test_our_engine_walks_without_a_fault(walker: Walker) -> None:
         "type": "object",
     }
     compiled = PushdownTrie(VOCABULARY).compile(JsonSchema(schema))
-    count = walks(compiled, walker, schema, 60).counts
+    count = walks(compiled, walker, schema, 60)[0]
     assert count[DEAD_END] == count[INVALID] == 0
     assert count[FINISHED] >= 55
-
-
-def test_walks_are_part_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = {"type": "array", "items": {"enum": [1, "a"]}, "maxItems": 3}
-    write(tmp_path / "data", "good", schema, (True, [1]))
-    write(tmp_path / "data", "refused", {"pattern": r"(a)\1"})
-    settings: dict[str, Any] = {"engines": [{"backend": "pushdown_trie"}], "walks": 15}
-    good, refused = rows_of(tmp_path / "data", tmp_path, **settings)
-    assert (good["outcome"], good["walks_asked"], good["walks"], good["walks_finished"]) == ("passed", 15, 15, 15)
-    assert (refused["outcome"], refused["walks_asked"], refused["walks"]) == ("refused", 15, 0)
-    assert rows_of(tmp_path / "data", tmp_path, seed=1, **settings)[0]["walk_tokens"] != good["walk_tokens"]
-    monkeypatch.setitem(__import__("sys").modules, "jsonschema", None)
-    with pytest.raises(ImportError, match="judging random walks needs the package jsonschema"):
-        complete({**settings, "data": str(tmp_path / "data")})
