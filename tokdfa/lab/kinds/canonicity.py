@@ -1,9 +1,9 @@
 """The experiment ``kind: canonicity``: what knowing a tokenizer's proper sequences costs.
 
 An item is a tokenizer, and so is a row: the counts, sizes and memory of `tokdfa.proper.statistics`, and times, medians
-of `repeats`, in seconds: ``build_s`` (from the loaded tokenizer to the lists, without the disk), ``load_s`` (reading
-the file with all checks), of which ``verify_s`` (the comparison with the reference library) is a part;
-``narrow_first_s``, ``wide_first_s`` and ``wide_again_s``: masks of what may not follow a token, from lists that forbid up to
+of `repeats`, in seconds. ``build_s``: from the loaded tokenizer to the lists, without the disk; ``load_s``: reading the
+file with all checks, of which the comparison with the reference library, ``verify_s``, is a part; ``narrow_first_s``,
+``wide_first_s``, ``wide_again_s``: masks of what may not follow a token, from lists that forbid up to
 `tokdfa.proper.canonical.NARROW` tokens and from wider ones, which are kept; ``pair_s``: whether one token may follow
 another. For the tokenizers that the settings name, the published way too (`tokdfa.lab.measure.canonicity_replay`).
 
