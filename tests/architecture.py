@@ -21,7 +21,7 @@ STOREYS = {
     "ground": ("errors", "core", "mask", "constraint", "vocabulary", "automata"),
     "languages": ("regex", "proper", "token_automata", "grammar", "program", "json_schema"),
     "strategies": ("backends",),
-    "uses": ("display", "models", "decoding", "serving", "skew", "guide", "tasks", "lab", "cli"),
+    "uses": ("display", "models", "decoding", "serving", "skew", "tasks", "lab", "cli"),
 }
 PARTS = tuple(part for parts in STOREYS.values() for part in parts)
 PACKAGE = Path(tokdfa.__file__).parent

@@ -45,7 +45,6 @@ FAST = {
     "decoding": "loop",
     "serving": "requests",
     "skew": "eos",
-    "guide": "vocabulary",
     "tasks": "tasks",
     "lab/measure": "workloads oracle engines",
     "lab/run": "tasks",

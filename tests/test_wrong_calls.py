@@ -16,14 +16,12 @@ from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import backend_names, create_backend
-from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.decoding.loop import generate, generate_batch
 from tokdfa.decoding.rejection import draw_by_rejection
 from tokdfa.decoding.sampling import Sampler
 from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import TokdfaError, TokenRefused
-from tokdfa.guide import Guide, Index
 from tokdfa.models.table import TableModel
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -164,8 +162,6 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("token", lambda value: masks.set_token(mask(), value), (10**6,)),
     ("token", lambda value: masks.clear_token(mask(), value), (-1,)),
     ("token", lambda value: masks.contains(mask(), value), ("1",)),
-    ("logits", lambda value: masks.apply_to_logits(mask(), value), (np.zeros(SIZE, int),)),
-    ("size", lambda value: masks.apply_to_logits(mask(), value), (np.zeros(10**5),)),
     # matchers
     ("count", lambda value: matcher().rollback(value), (-1, "1", True, 1.0, 1)),
     ("limit", lambda value: matcher().forced_tokens(value), ("3",)),
@@ -173,13 +169,11 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("token", lambda value: matcher().allows(value), ("2", None)),
     # files
     ("folder", lambda value: compiled().save(value), ("/no/such/folder/x",)),
-    ("folder", lambda value: compiled("tokens_dfa").save(value), ("/no/such/folder/x",)),
     ("path", lambda value: compiled().save(value), (None, "a\0b")),
     ("path", lambda value: CompiledPushdown.load(value, VOCAB), (None, 0)),
-    ("vocab", lambda value: CompiledTokensDfa.load("/", value), (None,)),
     ("vocab", lambda value: CompiledPushdown.load("/", value), ("bytes",)),
-    ("/", lambda value: CompiledTokensDfa.load(value, VOCAB), ("/",)),
-    ("/no/such/file", lambda value: CompiledTokensDfa.load(value, VOCAB), ("/no/such/file",)),
+    ("/", lambda value: CompiledPushdown.load(value, VOCAB), ("/",)),
+    ("/no/such/file", lambda value: CompiledPushdown.load(value, VOCAB), ("/no/such/file",)),
     # tokenizers and vocabularies
     ("name", tokdfa.load_tokenizer, (None,)),
     ("llama3", tokdfa.load_tokenizer, ("lama3",)),
@@ -233,12 +227,6 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("text", lambda value: tokdfa.constrain("a", TOKENIZER).parse(value), (None, [1, 2])),
     ("max_new_tokens", lambda value: tokdfa.constrain("ab", TOKENIZER).parse(value), ("a", "abc", "", b"a\xff")),
     ("skip_special_tokens", lambda value: tokdfa.constrain({}, TOKENIZER).parse(value), ('{"a"', "[1]<|im_end|>", "")),
-    # guides
-    ("pattern", lambda value: Index(value, VOCAB), (5,)),
-    ("Vocabulary", lambda value: Index("a", value), (None,)),
-    ("backend", lambda value: Index("a", VOCAB, backend=value), (None,)),
-    ("Index", Guide, ("a",)),
-    ("token", lambda value: Guide(Index("a", VOCAB)).advance(value), ("a",)),
     # decoding
     ("model", lambda value: generate(value, compiled()), (None,)),
     ("compiled", lambda make: generate(MODEL, make()), (matcher, lambda: Regex("a"))),
@@ -333,9 +321,6 @@ def test_tensors_are_written_in_place(backend: str, kind: Any) -> None:
     assert array.tolist() == wanted.tolist()
     assert tokdfa.mask_to_ids(kind(array)).tolist() == tokdfa.mask_to_ids(wanted).tolist()
     assert tokdfa.mask_to_bool(kind(array), SIZE).tolist() == tokdfa.mask_to_bool(wanted, SIZE).tolist()
-    logits = np.zeros(SIZE)
-    masks.apply_to_logits(kind(array), kind(logits))
-    assert np.isinf(logits).sum() == SIZE - masks.count(wanted)
     batch = tokdfa.allocate_mask(SIZE, 2)
     fill_masks([asked, asked], kind(batch))
     assert batch.tolist() == [wanted.tolist()] * 2

@@ -148,11 +148,3 @@ def _inside(mask: Mask, token: int) -> int:
     if type(token) is int and 0 <= token < 32 * len(mask):
         return token
     return as_integer(token, "token (a token id)", 0, 32 * len(mask) - 1)
-
-
-def apply_to_logits(mask: Mask, logits: npt.NDArray[np.floating]) -> None:
-    """Set the logits (floating, shape ``(V,)``) of refused tokens to minus infinity, in place."""
-    row = as_array(logits, "logits")
-    if row.dtype.kind != "f" or row.ndim != 1 or not row.flags.writeable:
-        raise ArgumentError(f"logits are a writable array of floats of shape (V,), not {row.dtype} {row.shape}")
-    row[~mask_to_bool(mask, len(row))] = -np.inf

@@ -11,11 +11,12 @@ import pytest
 from tests.backends.grammar_walks import SPECIAL, accepts, advance_all, compile_with, tokenizer_of, walk_along
 from tests.grammar.lexed_cfgs import mask_of
 from tests.packages import needs
-from tokdfa.constraint import Choice, Grammar, JsonSchema, describe_constraint, rebuild_constraint
+from tokdfa.constraint import Choice, Grammar, JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.grammar.parts import json as json_part
 from tokdfa.grammar.parts import regex, tag, tags
 from tokdfa.grammar.tool_formats import tools
+from tokdfa.program.constraint_record import describe_constraint, rebuild_constraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 ENGINES = ("pushdown_trie", "earley_trie")

@@ -23,7 +23,6 @@ from tests.fuzz.mutations import NUMBERS, odd_values
 from tests.fuzz.walk import WrongMask, vocabulary, walk
 from tests.vocabulary.tokenizer_files import byte_fallback
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
-from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa
 from tokdfa.core.stored_file import BLANK, seal
 from tokdfa.errors import StoreError, TokenRefused
 from tokdfa.lab.run import store
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 GRAMMAR = tokdfa.Grammar('start: "[" [item ("," item)*] "]"\nitem: start | /[a-z]{1,3}/ | "ab"\n')
 SCHEMA = tokdfa.JsonSchema({"properties": {"a": {"maxLength": 5, "type": "string"}, "b": {"enum": [1, "x"]}}})
-REGEX = tokdfa.Regex("(a[bc]{1,3}|[0-9]+é)*")
 FINGERPRINT = "0" * 32
 
 #: Shapes that arrays claim.
@@ -182,8 +180,6 @@ class StoredEntry:
         vocab = _words()
         for kind, constraint in (("grammar form", GRAMMAR), ("schema form", SCHEMA)):
             self._keep(kind, PushdownTrie(vocab).compile(constraint).save)  # type: ignore[attr-defined]
-        compiled = tokdfa.compile(REGEX, vocab, backend="tokens_dfa")
-        self._keep("table", compiled.save)  # type: ignore[attr-defined]
         table = np.array([[0, 1], [1, -1]], dtype=np.int32)
         marked = MarkedDfa(
             table,
@@ -229,9 +225,6 @@ class StoredEntry:
 
     def _use_form(self, path: Path) -> None:
         walk(CompiledPushdown.load(path, _words()))
-
-    def _use_table(self, path: Path) -> None:
-        walk(CompiledTokensDfa.load(path, vocabulary("words")))
 
     def _use_marked(self, path: Path) -> None:
         found = MarkedDfa.load(path)

@@ -23,8 +23,9 @@ from tests.json_schema.test_lower import (
 from tests.json_schema.test_program_grammar import grammar_machine, walk_together
 from tokdfa import mask as masks
 from tokdfa.backends.registry import create_backend
-from tokdfa.constraint import PROFILES, JsonSchema, describe_constraint, rebuild_constraint
+from tokdfa.constraint import PROFILES, JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, TokdfaError
+from tokdfa.program.constraint_record import describe_constraint, rebuild_constraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 GENERATION = {"profile": "generation"}

@@ -14,10 +14,10 @@ from referencing.jsonschema import DRAFT4, DRAFT7, DRAFT202012, specification_wi
 from tests.json_schema.schemas import COMMON_VALUES, definitions_of, documents, exact, expand, library_validator, values
 from tests.json_schema.test_shape_builder import holds
 from tokdfa import JsonSchema
-from tokdfa.constraint import describe_constraint, rebuild_constraint
 from tokdfa.errors import ArgumentError, OptionError, SchemaError, SchemaUnsupported
 from tokdfa.json_schema.document import DRAFT_2019, DRAFTS
 from tokdfa.json_schema.lower import lower_schema
+from tokdfa.program.constraint_record import describe_constraint, rebuild_constraint
 
 OTHER = "http://example.org/other/definitions.json"
 URI = {draft: uri for uri, draft in DRAFTS.items()}

@@ -17,10 +17,10 @@ import numpy as np
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
-from tokdfa.constraint import describe_constraint, rebuild_constraint
 from tokdfa.core.stored_file import Format
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
+from tokdfa.program.constraint_record import describe_constraint, rebuild_constraint
 from tokdfa.program.json_text import escapes_of, string_terminal
 from tokdfa.program.program import (
     ANY,

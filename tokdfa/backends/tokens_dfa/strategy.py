@@ -39,20 +39,16 @@ from tokdfa.backends.proper import WithProper
 from tokdfa.backends.tokens_dfa.bound_tokens import BoundTokens, add_bound_tokens, determinize
 from tokdfa.backends.tokens_dfa.ready_masks import assemble_mask, make_masks
 from tokdfa.backends.tokens_dfa.reduced_table import class_rows, live_rows, reduce_rows
-from tokdfa.backends.tokens_dfa.table_file import read_table, write_table
 from tokdfa.backends.tokens_dfa.transformations import transformations
-from tokdfa.errors import OptionError, SavedIndexError, UnknownNameError
+from tokdfa.errors import OptionError
 from tokdfa.regex.compile import MAX_STATES, explicit_dfa
 from tokdfa.token_automata.columns import join, unite
 from tokdfa.token_automata.liveness import cannot_spell, cannot_spell_muted, spells_every_byte
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
 from tokdfa.vocabulary.mask_store import MaskStore
-from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
@@ -60,7 +56,6 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.token_automata.columns import Columns
-    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
@@ -222,27 +217,6 @@ class CompiledTokensDfa(CompiledConstraint):
             "mask_bytes": self.masks.nbytes,
             "bytes": table.nbytes + self.masks.nbytes + 16 * table.state_count,
         }
-
-    def save(self, path: str | Path) -> None:
-        """Write the table, the constraint and the vocabulary's fingerprint to a file; `load` makes the masks anew."""
-        write_table(path, self.table, self.constraint, self.vocab, self.settings, self.sizes)
-
-    @classmethod
-    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledTokensDfa:
-        """What `save` wrote. SavedIndexError for a file that is damaged, no such file, or for another vocabulary.
-
-        Costs milliseconds; phases: "load" and "masks".
-        """
-        phases, vocab = Phases(), as_vocabulary(vocab)
-        with phases.measure("load"):
-            table, constraint, settings, sizes = read_table(path, vocab)
-            try:
-                backend = TokensDfa(vocab, **settings)
-            except (OptionError, UnknownNameError, TypeError) as error:
-                raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
-        compiled = cls(constraint, vocab, table, backend.settings, phases, sizes)
-        backend.finish(compiled)
-        return compiled
 
     def _save_tables(self) -> tuple[ReducedTable, dict[str, int]]:
         return self.table, self.sizes
