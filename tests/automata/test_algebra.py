@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tests.automata.strategies import ALPHABET, byte_set, dfas, plain
+from tests.automata.strategies import ALPHABET, dfas, plain
 from tests.naive.automata import all_words
 from tokdfa.automata.algebra import (
     complement,
@@ -18,8 +18,9 @@ from tokdfa.automata.algebra import (
     union,
 )
 from tokdfa.automata.dfa import Dfa
-from tokdfa.automata.nfa import glushkov, subset_construction
+from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
+from tokdfa.regex.compile import compile_dfa
 
 pairs = given(dfas(most_states=4), dfas(most_states=4))
 
@@ -34,7 +35,7 @@ def same(a: Dfa, b: Dfa) -> bool:
 
 def cycle(length: int, letter: bytes = b"a") -> Dfa:
     """The words of `letter` whose length is a multiple of `length`."""
-    return minimize(subset_construction(glushkov(("repeat", ("concat", [byte_set(letter)] * length), 0, None))))
+    return minimize(compile_dfa(Regex(f"({letter.decode()}{{{length}}})*")))
 
 
 @pairs
@@ -102,7 +103,7 @@ def test_far_differences():
     assert distinguishing_word(intersection(cycle(7), cycle(11)), cycle(77)) is None
     assert distinguishing_word(difference(cycle(7), cycle(77)), cycle(7)) == b""
     long_way = 5000
-    chain = subset_construction(glushkov(("repeat", byte_set(b"a"), long_way, long_way)))
+    chain = compile_dfa(Regex(f"a{{{long_way}}}"))
     assert distinguishing_word(chain, Dfa.empty()) == b"a" * long_way
     assert distinguishing_word(Dfa.empty(), chain) == b"a" * long_way
     assert distinguishing_word(chain, chain) is None
@@ -128,7 +129,7 @@ def test_products_stop_at_their_limit(operation):
 
 
 def test_a_product_visits_no_pair_that_cannot_matter():
-    two_words, many_states = subset_construction(glushkov(("repeat", byte_set(b"a"), 1, 2))), cycle(500)
+    two_words, many_states = compile_dfa(Regex("a{1,2}")), cycle(500)
     assert difference(two_words, many_states, limit=3).state_count == 3
     assert intersection(two_words, many_states, limit=3).state_count == 0
     with pytest.raises(LimitExceeded):

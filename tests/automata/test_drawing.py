@@ -6,13 +6,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from tests.automata.strategies import byte_set
 from tests.automata.test_graph import ends_in_abb
-from tokdfa.automata.algebra import minimize
 from tokdfa.automata.graph import draw, to_networkx, token_automaton_to_networkx
 from tokdfa.automata.layout import RADIUS, lay_out
-from tokdfa.automata.nfa import glushkov, subset_construction
+from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
+from tokdfa.regex.compile import compile_dfa
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -26,11 +25,7 @@ def _close_figures():
     plt.close("all")
 
 
-def graph_of(*parts: bytes):
-    return to_networkx(minimize(subset_construction(glushkov(("concat", [byte_set(part) for part in parts])))))
-
-
-DATE = graph_of(*[b"0123456789"] * 4, b"-", b"01", b"0123456789")
+DATE = to_networkx(compile_dfa(Regex("[0-9]{4}-[01][0-9]")))
 TOKENS = token_automaton_to_networkx(
     [(0, b"hel", 1), (1, b"lo", 3), (0, b"hello", 3), (0, b"h", 2), (2, b"ello", 3), (3, b" world", 4), (4, b"!", 4)],
     accepting=[4],

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.automata.strategies import byte_set, dfas
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.graph import byte_set_label, to_dot, to_networkx, token_automaton_to_networkx, token_label
-from tokdfa.automata.nfa import glushkov, subset_construction
+from tokdfa.constraint import Regex
+from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -24,9 +25,7 @@ def flags(members: bytes) -> np.ndarray:
 
 
 def ends_in_abb() -> Dfa:
-    either = byte_set(b"ab")
-    tree = ("concat", [("repeat", either, 0, None), byte_set(b"a"), byte_set(b"b"), byte_set(b"b")])
-    return minimize(subset_construction(glushkov(tree)))
+    return minimize(compile_dfa(Regex("[ab]*abb")))
 
 
 @given(dfas(), st.booleans())

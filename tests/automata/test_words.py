@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tests.automata.strategies import LETTERS, byte_set, dfas, plain
+from tests.automata.strategies import LETTERS, dfas, plain
 from tests.naive.automata import all_words
 from tokdfa.automata.dfa import Dfa
-from tokdfa.automata.nfa import glushkov, subset_construction
 from tokdfa.automata.words import shortest_word, words
-
-
-def automaton(tree) -> Dfa:
-    return subset_construction(glushkov(tree))
+from tokdfa.constraint import Regex
+from tokdfa.regex.compile import compile_dfa
 
 
 @given(dfas(others_die=True))
@@ -40,14 +37,14 @@ def test_words_are_accepted_distinct_and_in_order(dfa):
 
 
 def test_long_shortest_words():
-    dfa = automaton(("repeat", byte_set(b"xy"), 3000, 4000))
+    dfa = compile_dfa(Regex("[xy]{3000,4000}"))
     assert shortest_word(dfa) == b"x" * 3000
     assert words(dfa, 2)[1] == b"x" * 2999 + b"y"
 
 
 def test_words_end_when_they_have_so_many_bytes():
     """Of x+ the words have 1, 2, 3, ... bytes: 1 + ... + 14 is 105."""
-    dfa = automaton(("repeat", byte_set(b"x"), 1, None))
+    dfa = compile_dfa(Regex("x+"))
     assert len(words(dfa, 1000, 104)) == 14
     assert len(words(dfa, 1000, 105)) == 15
     assert len(words(dfa, 10, 105)) == len(words(dfa, 10)) == 10

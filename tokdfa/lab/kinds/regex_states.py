@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from tokdfa.automata.algebra import minimize
-from tokdfa.automata.nfa import glushkov, subset_construction
+from tokdfa.automata.nfa import subset_construction
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.lab.declare import Bars, Column, Kind, Listing, Pivot, Say, Stat, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
@@ -83,7 +83,7 @@ def _variants(constraint: Constraint, limit: int) -> dict[str, Callable[[], int]
         # without the laws that merge and fold, so that the position automaton is that of the pattern as written
         store = ExpressionStore(without_laws=("union_merge_repeats", "concat_merge_repeats", "repeat_nested"))
         tree = _tree(store, lower_constraint(constraint, store))
-        return subset_construction(glushkov(tree), limit).state_count
+        return subset_construction(tree, limit).state_count
 
     return {
         ALL_LAWS: lambda: derivatives(()),
