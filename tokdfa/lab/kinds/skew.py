@@ -13,6 +13,12 @@ models write properly by themselves. `tokdfa.lab.measure.skew_rows` has the colu
   An estimate with fewer than `FEW_EFFECTIVE` effective samples is *weak*: its interval says little about what was never
   drawn.
 
+With `ways`, other ways to decode are run on the prompts with choices, each composed with an engine: what do they cost,
+and how far are their answers from the ideal (`tokdfa.lab.measure.drawn_skew`)? Told is the mean total variation over
+the prompts where a way was measured. Cross-fitted estimates are too small in expectation and plug-in estimates too
+large, so a way is above or below local masking by its engine, on the same prompts, only if that holds at the
+unfavourable end, 1.96 standard errors away.
+
 Only prompts that every engine went through are counted, so that nobody gains by having failed on a hard one. The first
 engine of a token language stands for all that agree with it everywhere.
 """
@@ -22,12 +28,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.declare import Bars, Column, Distribution, Listing, Pivot, Say, Stat, Summary
-from tokdfa.lab.declare.columns import format_share, seconds, text
+from tokdfa.lab.declare import Column, Distribution, Pivot, Points, Say, Stat, Summary
+from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.drawn_skew import LOCAL, drawn_rows
 from tokdfa.lab.measure.engines import EngineSet
 from tokdfa.lab.measure.model_bench import Prompt, model_kind
+from tokdfa.lab.measure.model_price import calibrate
 from tokdfa.lab.measure.skew_rows import (
-    AGREEMENT,
     DISTANCES,
     EXACT,
     FARTHER,
@@ -40,7 +47,7 @@ from tokdfa.lab.measure.skew_rows import (
 )
 from tokdfa.lab.measure.skew_settings import Settings, complete
 from tokdfa.models.cache import CachedModel
-from tokdfa.skew.measured import FEW_EFFECTIVE
+from tokdfa.skew.measured import FEW_EFFECTIVE, Z_95
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,6 +56,8 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.measure.model_bench import Turn
     from tokdfa.lab.measure.model_entries import Loaded
+    from tokdfa.lab.measure.model_price import Price
+    from tokdfa.vocabulary.tokenizers import Tokenizer
 
 #: token language -> how people call it.
 LANGUAGES = {"all": "all spellings", "proper": "proper only", "muted": "muted literals"}
@@ -56,8 +65,6 @@ LANGUAGES = {"all": "all spellings", "proper": "proper only", "muted": "muted li
 OPEN = 0.05
 #: At most so many prompts are shown choice by choice, and so many choices of each; so many prompts one by one.
 FEW, MOST_PROMPTS = 8, 40
-#: A text that is longer is cut in tables.
-MAX_TEXT = 60
 
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
@@ -65,17 +72,41 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     engine_set = EngineSet(settings.engines, loaded.model.vocabulary)
     limits = settings.model_dump(include={"eos", "tolerance", "max_prefixes", "follow_spellings"})
     sampling = {"samples": settings.samples, "batch": settings.batch, "seed": seed}
+    price = None
     for one in settings.chosen():
         model = CachedModel(loaded.model, settings.cache_mb)
         if isinstance(one, Prompt):
             found = exact_rows(one, model, loaded.tokenizer, settings.engines, engine_set, **limits)
+            if settings.ways:
+                start = (*loaded.model.start_tokens, *loaded.tokenizer.encode(one.prompt))
+                price = price or calibrate(loaded.model, start, seed)
+                found = _with_ways(found, one, model, loaded.tokenizer, settings, engine_set, price, seed)
         else:
             found = estimated_rows(one, model, loaded.tokenizer, settings.engines, engine_set, **sampling)
         yield {"prompt": one.label}, found
 
 
+def _with_ways(
+    found: Iterator[dict[str, Any]],
+    prompt: Prompt,
+    model: CachedModel,
+    tokenizer: Tokenizer,
+    settings: Settings,
+    engine_set: EngineSet,
+    price: Price,
+    seed: int,
+) -> Iterator[dict[str, Any]]:
+    """The exact rows, then those of the ways."""
+    exact = {}
+    for row in found:
+        exact[row["engine"]] = row
+        yield row
+    options = {**settings.model_dump(include={"runs", "seconds_each", "eos"}), "seed": seed}
+    yield from drawn_rows(prompt, exact, model, tokenizer, settings.ways, engine_set, price, **options)
+
+
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """All engines on the prompts that count; the leaders on several; those of choices; kept shares; drawn texts."""
+    """All engines on the prompts that count; the leaders on several; those of choices; the ways beside their costs."""
     import pandas as pd
 
     tried = pd.concat([found[""], found["failed"]]).groupby("model", sort=False)["prompt"].nunique()
@@ -92,11 +123,10 @@ def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
         "beside": engines[engines["verdict"].notna()] if "verdict" in engines else engines.iloc[:0],
         "agreement": rows[rows["first"].notna()] if "first" in rows else rows.iloc[:0],
     }
-    if "drawn" in engines:
-        texts = engines[engines["drawn"].notna()]
-        made["texts"] = texts.assign(drawn=texts["drawn"].map(_shown), meant=texts["meant"].map(_shown))
     if (rows["method"] == EXACT).any():
         made |= _of_choices(leading[leading["method"] == EXACT])
+    if "point" in found:
+        made["points"] = _points(found["point"])
     return made
 
 
@@ -124,14 +154,8 @@ def _leaders(rows: pd.DataFrame) -> dict[str, str]:
     return {leader: f"{leader} (and {count} equal)" if count else leader for leader, count in equal.items()}
 
 
-def _shown(written: str) -> str:
-    """Texts with their shares, one below the other."""
-    cut = [(one if len(one) <= MAX_TEXT else one[: MAX_TEXT - 1] + "…", share) for one, share in json.loads(written)]
-    return "\n".join(f"{one!r} {format_share(share)}" for one, share in cut)
-
-
 def _of_choices(leading: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Choices one by one where there are few prompts; the worst of several."""
+    """Choices one by one where there are few prompts; the followed choice of a single one."""
     import pandas as pd
 
     count = leading["prompt"].nunique()
@@ -140,11 +164,28 @@ def _of_choices(leading: pd.DataFrame) -> dict[str, pd.DataFrame]:
         made["listed"] = pd.concat(_choices(row) for row in leading.to_dict("records"))
     if count == 1:
         made["one"] = made["listed"].query("followed")
-        return made
-    ideals = leading[leading["engine"] == IDEAL][["model", "prompt", "top"]].rename(columns={"top": "ideally"})
-    engines = leading[leading["engine"] != IDEAL]
-    made["worst"] = engines.sort_values("total_variation", ascending=False, kind="stable").merge(ideals)
     return made
+
+
+def _points(points: pd.DataFrame) -> pd.DataFrame:
+    """Each way over its prompts: mean distances with their ends, median costs, and how it compares with local masking
+    by its engine.
+    """
+    place = ["model", "prompt", "engine"]
+    points = points.assign(token_seconds=points["mask_seconds"] / points["tokens"])
+    local = points[points["method"] == LOCAL][[*place, "tv", "seconds"]]
+    points = points.merge(local.rename(columns={"tv": "local_tv", "seconds": "local_seconds"}), on=place, how="left")
+    points["times_local"] = points["seconds"] / points["local_seconds"]
+    groups = points.groupby(["model", "strategy", "method", "engine"], sort=False)
+    means = groups[["tv", "plug_in", "noise_floor", "local_tv"]].mean()
+    costs = groups[["token_seconds", "seconds", "times_local", "tokens", "passes"]].median()
+    margin = Z_95 * groups["tv_se"].agg(lambda errors: (errors**2).sum(skipna=False) ** 0.5 / len(errors))
+    told = means.join(costs).assign(prompts=groups.size(), tv_from=means["tv"] - margin, tv_to=means["tv"] + margin)
+    told["compared"] = "not beyond the error from"
+    told.loc[told["plug_in"] + margin < told["local_tv"], "compared"] = "below"
+    told.loc[told["tv_from"] > told["local_tv"], "compared"] = "above"
+    told.loc[told["plug_in"].isna(), "compared"] = ""
+    return told.reset_index()
 
 
 def _probabilities(row: Mapping[Any, Any]) -> dict[str, float]:
@@ -173,6 +214,7 @@ def _verdicts(verdict: str) -> Stat:
 
 
 _BY = ("model", "engine")
+_TV = Stat("tv", ends=("tv_from", "tv_to"))
 
 KIND = model_kind(
     Settings,
@@ -181,11 +223,9 @@ KIND = model_kind(
     complete=complete,
     kernels=("merge rules", "proper tokens"),
     columns=(
-        *(text(name) for name in ("engine", "prompt", "choice", "verdict", "against", "event")),
-        *(text("method", "distances"), text("language", "spellings"), text("pattern", "as a regex")),
-        *(text("drawn", "drawn under Q"), text("meant", "meant by P")),
-        *(text("ideally", "on top ideally"), text("top", "on top here")),
-        Column("count", "choices"),
+        *(text(name) for name in ("engine", "prompt", "choice", "verdict", "against")),
+        *(text("method", "distances"), text("language", "spellings")),
+        *(text("strategy"), text("compared", "against local masking", "by the same engine on the same prompts")),
         Column("total_variation", "total variation", "", "lower", "from the model's own distribution, or from P"),
         Column("kl_forward", "KL(target || it)", "", "lower", "nats"),
         Column("kl_backward", "KL(it || target)", "", "lower", "nats"),
@@ -203,10 +243,17 @@ KIND = model_kind(
         Column("kept", "kept share", "", "higher", "the mass relative to that of the first engine"),
         Column("effective", "effective samples", "", "higher"),
         Column("cut_share", "cut", "share", "lower", "samples longer than the limit"),
-        *(Column("masked", "under Q", "share"), Column("target", "under P", "share")),
         seconds("compile_seconds", "compile"),
+        Column("tv", "total variation", "share", "lower", "of the answers from the ideal distribution"),
+        Column("plug_in", "plug-in", "share", "lower", "too large in expectation"),
+        Column("noise_floor", "noise floor", "share", "neither", "what the plug-in shows for exact draws"),
+        Column("local_tv", "local masking, same prompts", "share"),
+        Column("times_local", "times local masking", "ratio", "lower", "all time of an answer"),
+        Column("passes", "passes", "", "lower", "different prefixes that the model was asked about, for an answer"),
+        seconds("token_seconds", "engine, a token", "all questions to matchers, by token of the answer"),
+        seconds("seconds", "all, an answer", "with the loop and the model"),
     ),
-    places=("prompt", "engine"),
+    places=("prompt", "engine", "strategy"),
     case=("model", "prompt"),
     frames=frames,
     tables=(
@@ -257,30 +304,19 @@ KIND = model_kind(
             beside=(Stat("proper_share", "max", "proper share"),),
             frame="listed",
         ),
-        Listing(
-            "skew_worst",
-            "Where the skew is largest",
-            "The choice that is on top ideally, and the one with the engine.",
-            shown=(*_BY, "prompt", "count", "total_variation", "ideally", "top"),
-            most=30,
-            frame="worst",
-        ),
         Summary(
-            "skew_events",
-            "Named events",
-            "The probability that a text is in the named set: under the masked distribution Q, and under the target P "
-            "that the same samples, weighted, stand for.",
-            by=("model", "prompt", "event", "engine"),
-            values=(_with_ends("masked"), _with_ends("target"), "pattern"),
-            frame="event",
-        ),
-        Listing(
-            "skew_texts",
-            "What is drawn and what is meant",
-            "The most frequent texts among the samples, and those with most of the weight: what the masks make of the "
-            "model, and what the model means as far as the samples tell.",
-            shown=("model", "prompt", "engine", "drawn", "meant"),
-            frame="texts",
+            "cost_vs_skew",
+            "Skew and cost of each way",
+            "Total variation of the answers from the ideal distribution, mean over the prompts: exact for local "
+            "masking; otherwise cross-fitted (too small in expectation, may be negative) with 1.96 standard errors. "
+            "Costs: medians over prompts. Passes: different prefixes that the model was asked about.",
+            by=("model", "strategy"),
+            values=(
+                *("prompts", _TV, "plug_in", "noise_floor", "local_tv", "compared", "token_seconds", "seconds"),
+                *("times_local", "tokens", "passes"),
+            ),
+            frame="points",
+            brief=("model", "strategy", "prompts", "total variation", "engine, a token", "all, an answer"),
         ),
     ),
     charts=(
@@ -293,17 +329,23 @@ KIND = model_kind(
             frame="several",
             log=False,
         ),
-        Bars(
-            "skew_prompts",
-            "Skew by prompt",
-            "Total variation.",
-            x="total_variation",
-            rows="prompt",
-            panels="model",
-            hover=("total_variation_low", "total_variation_high"),
-            frame="prompts",
-            log=False,
-            optional=True,
+        *(
+            Points(
+                f"cost_vs_skew_{name}",
+                title,
+                "One point per way, mean total variation over its prompts.",
+                x=name,
+                y="tv",
+                by="method",
+                panels="model",
+                hover=("strategy", "prompts", "tv_from", "tv_to", "noise_floor"),
+                frame="points",
+                optional=True,
+            )
+            for name, title in (
+                ("token_seconds", "Skew against questions to matchers, by token"),
+                ("seconds", "Skew against all time of an answer, with the model"),
+            )
         ),
     ),
     sentences=(
@@ -343,10 +385,6 @@ KIND = model_kind(
             frame="agreement",
         ),
         Say(
-            f"The largest difference in any probability is {{difference:max}}; {AGREEMENT:g} is rounding.",
-            frame="agreement",
-        ),
-        Say(
             "Exact up to what was left unresolved: no total variation is open by more than {width:max}.",
         ),
         Say(
@@ -361,6 +399,21 @@ KIND = model_kind(
             f"than {OPEN:g} apart.",
             per=("model",),
             frame="lost",
+        ),
+        Say(
+            "{model}: {strategy} ({prompts} prompts) is {tv} in total variation from the ideal; an answer takes "
+            "{seconds}, questions to matchers {token_seconds} by token.",
+            per=("model", "strategy"),
+            frame="points",
+            where="compared == ''",
+        ),
+        Say(
+            "{model}: {strategy} ({prompts} prompts): {tv} (plug-in {plug_in}, noise floor {noise_floor}), {compared} "
+            "local masking on the same prompts ({local_tv}); an answer takes {times_local} its time.",
+            per=("model", "strategy", "compared"),
+            blanks={"tv": _TV},
+            frame="points",
+            where="compared != ''",
         ),
     ),
 )

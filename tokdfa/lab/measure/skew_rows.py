@@ -18,23 +18,19 @@ one is ``nearer`` to its target beyond the bounds or the error, ``farther``, of 
   from that of ``first``).
 - Estimated (`tokdfa.skew.estimate`): ``effective`` samples, ``cut_share``; ``improper_target``: the improper mass of
   the target; ``kept``: the mass relative to that of ``against``, with ``kept_low`` and ``kept_high``, where neither
-  rests on fewer than `FEW_EFFECTIVE` samples; ``drawn`` and ``meant``: JSON lists of [text, share], the texts that are
-  most probable under the masks and under the target, by the samples. Named sets of texts have rows of their own, of the
-  part ``event``, with their probability under the masks (``masked`` ...) and under the target (``target`` ...).
+  rests on fewer than `FEW_EFFECTIVE` samples.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.constraint import Choice, Regex
-from tokdfa.decoding.sampling import log_total
+from tokdfa.constraint import Choice
 from tokdfa.errors import LimitExceeded
 from tokdfa.lab.measure.clock import time_call
 from tokdfa.lab.measure.counting_model import CountingModel
@@ -57,7 +53,6 @@ if TYPE_CHECKING:
     from tokdfa.skew.exact import ExactResult
     from tokdfa.skew.measured import Measured
     from tokdfa.vocabulary.tokenizers import Tokenizer
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Row = dict[str, Any]
 
@@ -74,8 +69,6 @@ NEARER, FARTHER, SAME, UNDECIDED = "nearer", "farther", "no difference", "undeci
 ALL_CUT = "all_cut"
 #: Probabilities that are nearer to each other are a tie: rounding may have decided it.
 TIE = 1e-12
-#: How many of the most probable texts are kept of each distribution.
-SHOWN_TEXTS = 3
 
 
 def language_of(backend: Backend) -> str:
@@ -185,13 +178,12 @@ def estimated_rows(
     engine_set: EngineSet,
     **options: Any,
 ) -> Iterator[Row]:
-    """A row for each engine, and those of its events. All draw with the same random numbers, so they are paired.
+    """A row for each engine. All draw with the same random numbers, so they are paired.
 
-    `language`: a constraint entry with ``prompt``, ``max_tokens`` and ``events`` (name -> regex of a set of texts);
-    `options`: samples, batch and seed of `estimate_skew`.
+    `language`: a constraint entry with ``prompt`` and ``max_tokens``; `options`: samples, batch and seed of
+    `estimate_skew`.
     """
     constraint = language.build()
-    events = {name: Regex(pattern) for name, pattern in language.events.items()}
     context = (*model.start_tokens, *tokenizer.encode(language.prompt))
     firsts: dict[str, tuple[str, Estimate]] = {}
     against: tuple[str, Estimate] | None = None
@@ -202,7 +194,7 @@ def estimated_rows(
         found: Estimate | Failure = (
             compiled
             if isinstance(compiled, Failure)
-            else attempt(_estimate, compiled, asked, context, max_tokens=language.max_tokens, events=events, **options)
+            else attempt(_estimate, compiled, asked, context, max_tokens=language.max_tokens, **options)
         )
         backend = engine_set.backend(engine.name)
         if isinstance(found, Failure) or isinstance(backend, Failure):
@@ -211,7 +203,7 @@ def estimated_rows(
         row |= {"language": language_of(backend), "compile_seconds": ns * 1e-9}
         row |= {"seconds": (time.perf_counter_ns() - begun) * 1e-9}
         row |= {"rows": asked.different_rows, "rows_computed": model.misses - misses}
-        row |= _of_estimate(found, model.vocabulary)
+        row |= _of_estimate(found)
         first, other = firsts.setdefault(row["language"], (engine.name, found))
         if first != engine.name:
             row |= {"first": first, "same": found.sequences == other.sequences}
@@ -220,9 +212,6 @@ def estimated_rows(
         else:
             row |= {"against": against[0], "verdict": _verdict(found.total_variation, against[1].total_variation)}
         yield row | _kept(found, against[1])
-        for name, event in found.events.items():
-            shown = {"part": "event", "engine": engine.name, "event": name, "pattern": language.events[name]}
-            yield shown | _columns("masked", event.masked) | _columns("target", event.target)
 
 
 def _estimate(compiled: Any, model: LanguageModel, context: tuple[int, ...], **options: Any) -> Estimate | Failure:
@@ -235,26 +224,14 @@ def _estimate(compiled: Any, model: LanguageModel, context: tuple[int, ...], **o
         raise
 
 
-def _of_estimate(found: Estimate, vocabulary: Vocabulary) -> Row:
+def _of_estimate(found: Estimate) -> Row:
     row: Row = {"effective": found.effective_samples, "cut_share": found.cut_share}
     for name in DISTANCES:
         row |= _columns(name, getattr(found, name))
     row |= {"mean_tokens": found.mean_tokens.value, "forced_share": found.forced_share.value}
     if found.improper is not None:
         row |= {"improper": found.improper.masked.value, "improper_target": found.improper.target.value}
-    shares = np.exp(found.log_weights - log_total(found.log_weights))
-    drawn: Counter[str] = Counter()
-    meant: Counter[str] = Counter()
-    for tokens, share, complete in zip(found.sequences, shares.tolist(), found.complete.tolist(), strict=True):
-        if complete:  # a cut sample is no text
-            text = vocabulary.spell(tokens).decode(errors="backslashreplace")
-            drawn[text] += 1 / len(shares)  # type: ignore[assignment]
-            meant[text] += share
-    return row | {"drawn": _listed(drawn), "meant": _listed(meant)}
-
-
-def _listed(most: Counter[str]) -> str:
-    return json.dumps(most.most_common(SHOWN_TEXTS), ensure_ascii=False)
+    return row
 
 
 def _columns(name: str, measured: Measured) -> dict[str, float]:

@@ -9,10 +9,12 @@ from pydantic import AfterValidator, Field, model_validator
 from tokdfa.decoding.draws import Eos  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys, with_schema
+from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, MASKS, EngineWay
 from tokdfa.lab.measure.engines import Engines, spread
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, distinct_labels
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, Seconds, distinct_labels
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.skew_rows import IDEAL
+from tokdfa.lab.measure.ways import distinct_names
 from tokdfa.regex.parse import parse
 from tokdfa.skew.eos import check_texts
 
@@ -20,14 +22,13 @@ from tokdfa.skew.eos import check_texts
 class Language(ConstraintEntry):
     """A constraint with a prompt: a regex, a JSON schema, or whatever else an entry may be.
 
-    `max_tokens`: where a sample is cut; `events`: name -> the regex of a set of texts; `schema_name`: the name of a
-    case in the folder `Settings.schemas`, in place of a schema.
+    `max_tokens`: where a sample is cut; `schema_name`: the name of a case in the folder `Settings.schemas`, in place of
+    a schema.
     """
 
     label: str
     prompt: str
     max_tokens: Count
-    events: dict[str, str] = Field(default_factory=dict)
     schema_name: str | None = None
 
 
@@ -38,11 +39,11 @@ class Settings(ModelSettings):
     languages, all if empty; `limit`: at most so many of these, evenly spread. `cache_mb`: it should hold all rows of a
     prompt (8 V bytes each), see `exact_rows`.
 
-    Of choices: `eos`, `tolerance`, `max_prefixes` and `follow_spellings` are those of `tokdfa.skew.exact`.
+    Of choices: `eos`, `tolerance`, `max_prefixes` and `follow_spellings` are those of `tokdfa.skew.exact`. `ways`:
+    other ways to decode than local masking, each run `runs` times, or fewer if it takes `seconds_each` before.
 
-    Of languages: `samples` of each engine, drawn `batch` at a time; `events`: label -> events beside the language's
-    own; `schemas`: a folder of cases (`tokdfa.lab.measure.schema_corpus`); `json_schema`: options for schemas that do
-    not say otherwise.
+    Of languages: `samples` of each engine, drawn `batch` at a time; `schemas`: a folder of cases
+    (`tokdfa.lab.measure.schema_corpus`); `json_schema`: options for schemas that do not say otherwise.
     """
 
     engines: Engines
@@ -54,29 +55,33 @@ class Settings(ModelSettings):
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-3
     max_prefixes: Count = 4_000
     follow_spellings: bool = True
+    ways: Annotated[list[EngineWay], AfterValidator(distinct_names)] = Field(default_factory=list)
+    runs: Annotated[int, Field(ge=LEAST_RUNS, le=100_000)] = 40
+    seconds_each: Seconds = 1.0
     samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100
     batch: Count = 64
-    events: dict[str, dict[str, str]] = Field(default_factory=dict)
     schemas: str | None = None
     json_schema: dict[str, Any] = Field(default_factory=dict)
 
     def chosen(self) -> list[Prompt | Language]:
-        """What is measured, languages with all their events."""
-        languages = [
-            one.model_copy(update={"events": one.events | self.events.get(one.label, {})}) for one in self.languages
-        ]
-        asked: list[Prompt | Language] = [*self.prompts, *languages]
+        """What is measured."""
+        asked: list[Prompt | Language] = [*self.prompts, *self.languages]
         return spread([one for one in asked if not self.only or one.label in self.only], self.limit)
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> Settings:
         if IDEAL in {engine.name for engine in self.engines}:
             raise OptionError(f"settings.engines: the label {IDEAL!r} is that of the model's own distribution")
+        engines = [engine.name for engine in self.engines]
+        for way in self.ways:
+            if way.engine not in engines:
+                raise OptionError(f"settings.ways: there is no engine {way.engine!r}; there are {engines}")
+            if way.method in ("none", MASKS, "reason"):
+                raise OptionError(f"settings.ways: {way.method} draws no sequences; local masking is by every engine")
         labels = [one.label for one in self.prompts] + [one.label for one in self.languages]
-        for name, given in (("only", self.only), ("events", self.events)):
-            for label in given:
-                if label not in labels:
-                    raise OptionError(f"settings.{name}: there is no prompt {label!r}; there are {', '.join(labels)}")
+        for label in self.only:
+            if label not in labels:
+                raise OptionError(f"settings.only: there is no prompt {label!r}; there are {', '.join(labels)}")
         if not self.chosen():
             raise OptionError("settings: there is no prompt, and no language")
         for one in self.chosen():
@@ -102,8 +107,6 @@ def check_language(language: Language) -> None:
         language.build()
     if language.regex is not None:
         parse(language.regex, language.flags, language.ascii_classes)
-    for pattern in language.events.values():
-        parse(pattern, "", False)
 
 
 def complete(settings: dict[str, Any]) -> dict[str, Any]:

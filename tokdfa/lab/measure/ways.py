@@ -1,4 +1,4 @@
-"""Ways to decode, each to one answer, with what it cost: the instruments of ``kind: worth`` and ``cost_vs_skew``.
+"""Ways to decode, each to one answer, with what it cost: the instruments of ``kind: worth`` and ``kind: skew``.
 
 Methods: ``none``, the model alone to the end of its line; ``masks``, local masking; ``reason``, a line of free text and
 then local masking; and those of `tokdfa.decoding`, which approach the model's own distribution under the constraint:
