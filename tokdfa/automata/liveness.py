@@ -11,7 +11,7 @@ that a `Dfa` holds. The one exception is `_list_moves_kernel`, which takes read-
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Table = npt.NDArray[np.int32]
 States = npt.NDArray[np.int32]
@@ -49,7 +52,7 @@ def live_states(dfa: Dfa) -> Flags:
     live = np.zeros(dfa.state_count, dtype=np.bool_)
     if dfa.state_count:
         moves, _ = list_moves(dfa.transitions, dfa.byte_class)
-        live[_breadth_first(moves, dfa.start, dfa.accepting)] = True
+        live[_breadth_first(moves, [dfa.start], dfa.accepting)] = True
     return live
 
 
@@ -68,19 +71,21 @@ def is_empty(dfa: Dfa) -> bool:
 
 def trim_table(table: Table, byte_class: npt.NDArray[np.uint8], accepting: Flags, start: int) -> Dfa:
     """`trim` for bare arrays; `start` -1 stands for no state."""
-    moves, labels_of_bytes, accepting = live_part(table, byte_class, accepting, start)
+    moves, labels_of_bytes, accepting, _ = live_part(table, byte_class, accepting, [start])
     return build_dfa(moves, labels_of_bytes, accepting)
 
 
 def live_part(
-    table: Table, byte_class: npt.NDArray[np.uint8], accepting: Flags, start: int
-) -> tuple[Moves, npt.NDArray[np.uint8], Flags]:
-    """The moves between live states, numbered breadth-first from start 0; the label of each byte; who accepts."""
+    table: Table, byte_class: npt.NDArray[np.uint8], accepting: Flags, starts: Sequence[int]
+) -> tuple[Moves, npt.NDArray[np.uint8], Flags, States]:
+    """The moves between states that are live for one of `starts` (-1: for none), numbered breadth-first from these; the
+    label of each byte; who accepts; the new number of each start, -1 if nothing is accepted from there.
+    """
     moves, labels_of_bytes = list_moves(table, byte_class)
-    order = _breadth_first(moves, start, accepting) if start >= 0 else np.empty(0, dtype=np.int32)
-    number = np.full(len(table), -1, dtype=np.int32)
+    order = _breadth_first(moves, starts, accepting)
+    number = np.full(len(table) + 1, -1, dtype=np.int32)  # the last is that of no state
     number[order] = np.arange(len(order), dtype=np.int32)
-    return select_moves(moves, order, number), labels_of_bytes, accepting[order]
+    return select_moves(moves, order, number), labels_of_bytes, accepting[order], number[starts]
 
 
 def list_moves(table: Table, byte_class: npt.NDArray[np.uint8]) -> tuple[Moves, npt.NDArray[np.uint8]]:
@@ -114,10 +119,11 @@ def _distances(moves: Moves, accepting: Flags) -> States:
     return distances
 
 
-def _breadth_first(moves: Moves, start: int, accepting: Flags) -> States:
+def _breadth_first(moves: Moves, starts: Sequence[int], accepting: Flags) -> States:
     """The live states in breadth-first order."""
     order = np.empty(len(accepting), dtype=np.int32)
-    count = _order_states_kernel(moves.offsets, moves.targets, start, _distances(moves, accepting) >= 0, order)
+    live = _distances(moves, accepting) >= 0
+    count = _order_states_kernel(moves.offsets, moves.targets, np.array(starts, dtype=np.int32), live, order)
     return order[:count]
 
 
@@ -212,14 +218,14 @@ def _measure_distances_kernel(sources: States, targets: States, distances: State
 
 
 @kernel
-def _order_states_kernel(offsets: States, targets: States, start: int, keep: Flags, order: States) -> int:
-    """Breadth-first search forwards through kept states. Writes `order`, returns how many states it holds."""
-    if not keep[start]:
-        return 0
-    waiting = keep.copy()
-    waiting[start] = False
-    order[0] = start
-    count = 1
+def _order_states_kernel(offsets: States, targets: States, starts: States, waiting: Flags, order: States) -> int:
+    """Breadth-first search forwards through the states that wait. Writes `order`, returns how many states it holds."""
+    count = 0
+    for start in starts:
+        if start >= 0 and waiting[start]:
+            waiting[start] = False
+            order[count] = start
+            count += 1
     head = 0
     while head < count:
         state = order[head]

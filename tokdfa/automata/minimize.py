@@ -18,6 +18,8 @@ from tokdfa.core.budget import hold, spend
 from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tokdfa.automata.dfa import Dfa
     from tokdfa.automata.liveness import Flags, States, Table
 
@@ -35,7 +37,14 @@ def minimize(dfa: Dfa) -> Dfa:
 
     O(states x classes + m log m) for m moves (Valmari and Lehtinen 2008; see the module's docstring).
     """
-    moves, labels_of_bytes, accepting = live_part(dfa.transitions, dfa.byte_class, dfa.accepting, dfa.start)
+    return minimize_from(dfa, [dfa.start])[0]
+
+
+def minimize_from(dfa: Dfa, starts: Sequence[int]) -> tuple[Dfa, States]:
+    """The minimal automaton of the languages that `dfa` accepts from each of `starts`, and the state in which each of
+    them begins there, -1 for one without texts. Its own start is the first of these.
+    """
+    moves, labels_of_bytes, accepting, starts_now = live_part(dfa.transitions, dfa.byte_class, dfa.accepting, starts)
     if len(accepting) > 1:  # and then there are moves
         spend(NS_PER_MOVE * len(moves.sources))
         hold(28 * (len(moves.sources) + len(accepting)))
@@ -44,7 +53,8 @@ def minimize(dfa: Dfa) -> Dfa:
             # States are in breadth-first order, and blocks numbered by their first states: so blocks are, too.
             first = np.unique(blocks, return_index=True)[1].astype(np.int32)
             moves, accepting = select_moves(moves, first, blocks), accepting[first]
-    return build_dfa(moves, labels_of_bytes, accepting)
+            starts_now = np.append(blocks, np.int32(-1))[starts_now]
+    return build_dfa(moves, labels_of_bytes, accepting), starts_now
 
 
 @kernel

@@ -20,13 +20,12 @@ import hashlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tokdfa.errors import EmptyLanguageError, LimitExceeded, UnsupportedConstraint
+from tokdfa.errors import UnsupportedConstraint
 from tokdfa.grammar.cfg import Lexeme, SchemaTexts, SpecialTokens
-from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES, chain_automaton, read_chain
+from tokdfa.grammar.lexeme_automata import automaton_of
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.link import link
 from tokdfa.program.program import RETURN_PLACE, Terminal
-from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import (
     K_BYTES,
     K_COMPLEMENT,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from tokdfa.grammar.cfg import Cfg
     from tokdfa.program.program import Program
     from tokdfa.regex.expression import ExpressionStore
+    from tokdfa.regex.lazy_dfa import LazyDfa
 
     #: Makes the program of a schema of a grammar.
     LowerSchema = Callable[[SchemaTexts], Program]
@@ -185,7 +185,9 @@ class _Lowering:
         label = " | ".join(lexeme.name for lexeme in lexemes[:4]) + (" | ..." if len(lexemes) > 4 else "")
         where = f"the terminal {lexemes[0].name} (line {lexemes[0].line})"
         key = self.keys.of(expression)
-        return Terminal(label, key, lambda: automaton_of(store, expression, where), lexemes[0].lazy)
+        return Terminal(
+            label, key, lambda: automaton_of(store, expression, where), lexemes[0].lazy, (store, expression)
+        )
 
     def _skip_once(self) -> int:
         lexeme = self.cfg.lexemes[self.cfg.skip]
@@ -194,31 +196,9 @@ class _Lowering:
     def _skip_often(self) -> int:
         store, lexeme = self.cfg.store, self.cfg.lexemes[self.cfg.skip]
         expression = store.repeat(lexeme.expression, 0, None)  # type: ignore[union-attr]
-        label = f"({lexeme.name})*"
-        return self.builder.terminal(
-            Terminal(label, self.keys.of(expression), lambda: automaton_of(store, expression, "what %ignore names"))
-        )
-
-
-def automaton_of(store: ExpressionStore, expression: int, where: str) -> Dfa | LazyDfa:
-    """The automaton of an expression: minimal if it has at most EXPLICIT_STATES states, lazy otherwise.
-
-    Raises EmptyLanguageError, which names `where`.
-    """
-    from tokdfa.automata.minimize import minimize
-
-    chain = read_chain(store, expression, EXPLICIT_STATES - 2)
-    if chain is not None and len(chain):
-        return chain_automaton(store, chain)
-    lazy = LazyDfa(store, expression)
-    if lazy.is_empty:
-        raise EmptyLanguageError(f"no text matches {where}; nothing could be generated")
-    try:
-        return minimize(lazy.to_dfa(EXPLICIT_STATES))
-    except LimitExceeded as error:
-        if error.limit != "max_states":
-            raise
-        return LazyDfa(store, expression)
+        key, label = self.keys.of(expression), f"({lexeme.name})*"
+        make = partial(automaton_of, store, expression, "what %ignore names")
+        return self.builder.terminal(Terminal(label, key, make, expression=(store, expression)))
 
 
 class ExpressionKeys:

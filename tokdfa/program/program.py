@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.grammar.cfg import SpecialTokens
+    from tokdfa.regex.expression import ExpressionStore
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 Int32 = npt.NDArray[np.int32]
@@ -96,13 +97,15 @@ class Terminal:
     """An automaton of a program.
 
     `label`: for people; `key`: equal keys mean equal languages; `make`: builds the automaton, minimal or lazy;
-    `shortest`: its texts end at the first match, and win over other terminals that match there.
+    `shortest`: its texts end at the first match, and win over other terminals that match there. `expression`: the
+    store and number of the expression whose texts it reads, if it is one: many automata are then made together.
     """
 
     label: str
     key: bytes
     make: Callable[[], Dfa | LazyDfa]
     shortest: bool = False
+    expression: tuple[ExpressionStore, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)

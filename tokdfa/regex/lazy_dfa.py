@@ -193,16 +193,22 @@ class LazyDfa:
         while count := settle_rows_kernel(self.raw, self.transitions, self.live, states, undecided, self.class_count):
             self._decide_many(np.unique(undecided[:count]))
 
-    def explore(self, max_states: int | None = None) -> None:
-        """Make every reachable state and (raw) transition; LimitExceeded past the limit."""
+    def explore(self, max_states: int | None = None, first: int = 0) -> None:
+        """Make every state that can be reached from state `first` and those after it, and (raw) transitions;
+        LimitExceeded past the limit.
+        """
         limit = self.max_states if max_states is None else min(max_states, self.max_states)
+        self._meta[D_EXPLORED] = max(first, int(self._meta[D_EXPLORED]))
         while (status := self._run_rows(NO_STATES, True, limit)) != OK:
             if status == NEEDS_PYTHON:
                 self._derive_asserting_row(int(self._meta[D_EXPLORED]))
 
-    def to_dfa(self, max_states: int | None = None) -> Dfa:
-        """The explicit DFA with all reachable states, live or not; `tokdfa.automata.algebra.minimize` trims it."""
-        self.explore(max_states)
+    def to_dfa(self, max_states: int | None = None, first: int = 0) -> Dfa:
+        """The explicit DFA with all reachable states, live or not; `tokdfa.automata.algebra.minimize` trims it.
+
+        `first`: states before this one are not explored.
+        """
+        self.explore(max_states, first)
         count = self.state_count
         spend(4 * count * self.class_count)
         hold(4 * count * self.class_count)

@@ -22,7 +22,7 @@ from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, SHORTEST
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema, Regex
 from tokdfa.errors import LimitExceeded
-from tokdfa.program import lower
+from tokdfa.grammar import lexeme_automata
 from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -51,7 +51,7 @@ def run(states, state, text):
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
 def test_states_read_what_the_regex_matches(explicit, monkeypatch):
     """All texts of up to six letters, for automata of both kinds side by side in one table."""
-    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+    monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", explicit)
     states = AutomatonTable(BYTES)
 
     @settings(max_examples=60)
@@ -68,7 +68,7 @@ def test_states_read_what_the_regex_matches(explicit, monkeypatch):
 
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
 def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
-    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+    monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", explicit)
     states = AutomatonTable(BYTES)
     start = states.start_of(text_of("[ab]*ab", lazy=True))
     assert start != states.start_of(text_of("[ab]*ab"))

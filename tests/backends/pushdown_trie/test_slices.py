@@ -15,7 +15,7 @@ from tokdfa.backends.pushdown_trie.arrays import STRICT
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS
 from tokdfa.constraint import Regex
-from tokdfa.program import lower
+from tokdfa.grammar import lexeme_automata
 from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
@@ -62,7 +62,7 @@ def by_strings(states, state, other, depth, strict):
 
 @pytest.mark.parametrize("explicit", [0, 2_000])
 def test_against_all_strings(explicit, monkeypatch):
-    monkeypatch.setattr(lower, "EXPLICIT_STATES", explicit)
+    monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", explicit)
     seen = set()
 
     @settings(max_examples=80)

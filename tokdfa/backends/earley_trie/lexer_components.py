@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.core.budget import hold
 from tokdfa.errors import LimitExceeded
-from tokdfa.grammar.lexeme_automata import byte_sets, read_automata
+from tokdfa.grammar.lexeme_automata import Part, byte_sets, read_automata
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -108,8 +108,8 @@ class Components:
         automata, chains = self.automata, self.automata.chains
         sizes = np.zeros(len(self.cfg.lexemes), dtype=np.int32)
         sizes[list(chains)] = [len(chain) + 1 for chain in chains.values()]
-        explicit = {symbol: automaton for symbol, automaton in automata.items() if isinstance(automaton, Dfa)}
-        sizes[list(explicit)] = [automaton.state_count for automaton in explicit.values()]
+        explicit = {symbol: automaton for symbol, automaton in automata.items() if isinstance(automaton, Dfa | Part)}
+        sizes[list(explicit)] = [len(automaton.accepting) for automaton in explicit.values()]
         past = np.cumsum(sizes, dtype=np.int32)
         hold(int(sizes.sum()) * (4 * self.class_count + 6))
         rows = np.full((int(sizes.sum()), self.class_count), DEAD, dtype=np.int32)

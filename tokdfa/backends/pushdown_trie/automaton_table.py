@@ -22,6 +22,7 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.pushdown_trie.rows import WIDE
 from tokdfa.backends.pushdown_trie.state_table import LazyRows, StateTable
+from tokdfa.grammar.lexeme_automata import minimal_together
 from tokdfa.regex.state_names import ExpressionNames, name_states
 from tokdfa.vocabulary.walk import DEAD
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.program.program import Terminal
+    from tokdfa.regex.expression import ExpressionStore
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
@@ -65,26 +67,57 @@ class AutomatonTable(StateTable):
         #: Whether every byte is a token by itself.
         self.has_all_bytes = bool(self.available.all())
 
-    def start_of(self, terminal: Terminal, anew: bool = False) -> int:
-        """The state in which a terminal begins; its automaton is made if no equal terminal was asked for before, or
-        `anew`.
+    def starts_of(self, terminals: Sequence[Terminal], anew: bool = False) -> list[int]:
+        """The states in which terminals begin; automata are made of those for which no equal terminal was asked before,
+        or `anew` of all.
 
         Raises what making an automaton raises, and LimitExceeded.
         """
-        key = terminal.key, terminal.shortest
-        found = None if anew else self.starts.get(key)
-        if found is None:
-            automaton = terminal.make()
-            if isinstance(automaton, Dfa):
-                found = self._add(automaton, terminal.shortest)
-            else:
-                found = self.lazy_rows.add(self, automaton, terminal.shortest)
-                self.spelled[found] = not (automaton.bytes_read & ~self.available).any()
-            self.starts[key] = found
+        starts = self.starts
+        found = [None if anew else starts.get((terminal.key, terminal.shortest)) for terminal in terminals]
+        if None in found:
+            missing = [terminal for terminal, start in zip(terminals, found, strict=True) if start is None]
+            made = self._make_together(missing)
+            for terminal in missing:
+                if terminal not in made:
+                    made[terminal] = self._make(terminal)
+                starts[terminal.key, terminal.shortest] = made[terminal]
+            found = [
+                made[terminal] if start is None else start for terminal, start in zip(terminals, found, strict=True)
+            ]
+        return found  # type: ignore[return-value]
+
+    def start_of(self, terminal: Terminal) -> int:
+        """The state in which one terminal begins."""
+        return self.starts_of([terminal])[0]
+
+    def _make_together(self, terminals: Sequence[Terminal]) -> dict[Terminal, int]:
+        """The states in which those terminals begin whose automata can be made in one go."""
+        by_store: dict[ExpressionStore, dict[Terminal, int]] = {}
+        for terminal in terminals:
+            if terminal.expression is not None and not terminal.shortest:
+                store, expression = terminal.expression
+                if not store.is_boolean(expression):
+                    by_store.setdefault(store, {})[terminal] = expression
+        found: dict[Terminal, int] = {}
+        for store, expressions in by_store.items():
+            together = minimal_together(store, list(expressions.values()))
+            if together is not None:
+                automaton, starts = together
+                found.update(zip(expressions, self._add(automaton, False, starts), strict=True))
         return found
 
-    def _add(self, automaton: Dfa, shortest: bool) -> int:
-        """Enter an explicit automaton without dead states; its start."""
+    def _make(self, terminal: Terminal) -> int:
+        """The state in which a terminal begins whose automaton is made for it alone."""
+        automaton = terminal.make()
+        if isinstance(automaton, Dfa):
+            return self._add(automaton, terminal.shortest, np.array([automaton.start]))[0]
+        start = self.lazy_rows.add(self, automaton, terminal.shortest)
+        self.spelled[start] = not (automaton.bytes_read & ~self.available).any()
+        return start
+
+    def _add(self, automaton: Dfa, shortest: bool, starts: Int32) -> list[int]:
+        """Enter an explicit automaton without dead states; which of its states `starts` have become."""
         first, count = self.state_count, automaton.state_count
         self.make_room(first + count)
         table, accepting = automaton.transitions, automaton.accepting
@@ -92,12 +125,15 @@ class AutomatonTable(StateTable):
             table = np.where(accepting[:, None], DEAD, table).astype(np.int32)
         self.enter(table, automaton.byte_class, accepting, shortest)
         self._explicit.append(_Explicit(first, table, automaton.byte_class, accepting, shortest))
-        self.spelled[first + automaton.start] = self.has_all_bytes or _spells(
-            table[:, automaton.byte_class], accepting, self.available
-        )
+        entered: list[int] = (first + starts).tolist()
+        if self.has_all_bytes:
+            self.spelled.update(dict.fromkeys(entered, True))
+        else:
+            spelled = _spelled(table[:, automaton.byte_class], accepting, self.available)
+            self.spelled.update(zip(entered, spelled[starts].tolist(), strict=True))
         if (self.flags[first : first + count] & WIDE).any():
             self._name(first)  # now, as masks would have to wait for it
-        return first + automaton.start
+        return entered
 
     def fill_rows(self, states: Sequence[int] | Int32) -> None:
         """Make the transitions of states of lazy automata, all at once. Raises LimitExceeded; what was not made is
@@ -132,12 +168,16 @@ class AutomatonTable(StateTable):
             self.partition_class[first + number] = self._named.setdefault(key, first + number)
 
 
-def _spells(columns: Int32, accepting: Bools, available: Bools) -> bool:
-    """Whether every state can reach an end by `available` bytes. `columns`: int32, shape (states, 256)."""
-    usable = columns[:, available]
-    ends = accepting.copy()
+def _spelled(columns: Int32, accepting: Bools, available: Bools) -> Bools:
+    """From which states on every state can reach an end by `available` bytes. `columns`: int32, shape (states, 256)."""
+    ends = _leading_to(columns[:, available], accepting)
+    return ~_leading_to(columns, ~ends)
+
+
+def _leading_to(columns: Int32, wanted: Bools) -> Bools:
+    """The states that lead to those that are wanted, these included; -1 leads nowhere."""
     while True:
-        reached = ends | (ends[usable] & (usable >= 0)).any(axis=1)
-        if (reached == ends).all():
-            return bool(ends.all())
-        ends = reached
+        reached = wanted | (wanted[columns] & (columns >= 0)).any(axis=1)
+        if (reached == wanted).all():
+            return reached
+        wanted = reached

@@ -135,11 +135,8 @@ class BoundProgram:
 
     def _new_starts(self, terminals: Sequence[Terminal]) -> list[int]:
         """The states in which terminals begin."""
-        automata, anew = self._automata, self._anew
-        known = {} if anew else automata.starts  # as most are, which spares the call
-        starts = [
-            known.get((terminal.key, terminal.shortest)) or automata.start_of(terminal, anew) for terminal in terminals
-        ]
+        automata = self._automata
+        starts = automata.starts_of(terminals, self._anew)
         if not automata.has_all_bytes:
             self.is_spelled = self.is_spelled and all(automata.spelled[start] for start in starts)
         return starts
