@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import tokdfa
@@ -13,6 +14,7 @@ from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.errors import TokenRefused
 from tokdfa.lab.kinds.proper_gain import KIND, LARGE, _masks
 from tokdfa.models.registry import load_model
+from tokdfa.skew.improper_mass import improper_mass
 from tokdfa.tasks.registry import load_task
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ITEMS = 3
+TEXT = "A list of the remaining items in the iterable is then assigned to the starred target."
+TEXTS = [{"label": "one", "kind": "prose", "text": TEXT}, {"label": "two", "kind": "umlauts", "text": "süß"}]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,13 @@ def tokenizer_name(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def rows(tokenizer_name: str) -> list[dict[str, Any]]:
     models = [{"name": "table?seed=1", "tokenizer": tokenizer_name, "label": "m"}]
-    settings = {"models": models, "tasks": ["topics", "dates", "calls", "code"], "items": ITEMS, "batch": 2}
+    settings = {
+        "models": models,
+        "tasks": ["topics", "dates", "calls", "code"],
+        "items": ITEMS,
+        "batch": 2,
+        "texts": TEXTS,
+    }
     assert KIND.measure is not None
     return KIND.measure(settings, 0)
 
@@ -73,16 +83,49 @@ def test_nothing_is_taken_and_every_constraint_is_told(rows: list[dict[str, Any]
     mine = [row for row in rows if row["part"] == "answer"]
     assert {(row["status"], row["message"]) for row in mine} == {("ok", "")}
     assert {(row["task"], row["kind"]) for row in mine} == {
-        *(("topics", "choice"), ("dates", "regex"), ("calls", "json_schema"), ("code", "grammar"))
+        *(("texts", "prose"), ("texts", "umlauts")),
+        *(("topics", "choice"), ("dates", "regex"), ("calls", "json_schema"), ("code", "grammar")),
     }
     assert min(row["gain"] for row in mine) > -1e-9
     assert max(row["gain"] for row in mine) > 1
     told = Told(KIND, rows)
     assert [name for (name,) in told.values("proper_gain", "constraint and task")] == [
-        *("choice, topics", "regex, dates", "json_schema, calls", "grammar, code")
+        *("prose, texts", "umlauts, texts"),
+        *("choice, topics", "regex, dates", "json_schema, calls", "grammar, code"),
     ]
-    assert len(told.sentences) == 4
+    assert len(told.sentences) == 5
     check_lost(KIND)
+
+
+def test_texts_are_under_no_constraint(rows: list[dict[str, Any]], tokenizer_name: str) -> None:
+    tokenizer = load_tokenizer(tokenizer_name)
+    found = improper_mass(load_model("table?seed=1", tokenizer), tokenizer, TEXT)
+    one, two = (row for row in rows if row.get("task") == "texts")
+    mass = np.frombuffer(one["mass"], "<f4")
+    assert mass == pytest.approx(np.exp(found.log_mass), rel=1e-6)
+    assert (one["tokens"], one["places"]) == (len(mass), (mass > LARGE).sum())
+    assert one["gain"] == pytest.approx(-np.log2(1 - np.exp(found.log_mass)).sum())
+    assert one["masked"] == pytest.approx(-found.log_chosen.sum() / math.log(2))
+    told = Told(KIND, rows)
+    table = told.tables["improper_mass"].set_index("constraint and task")
+    assert table["mean"]["prose, texts"] == pytest.approx(mass.mean(), rel=1e-5)
+    assert table["p50"]["prose, texts"] == pytest.approx(np.median(mass))
+    assert two["tokens"] == 4  # a token of its own for ß, two bytes for ü
+    assert any("along 2 texts half of the positions" in sentence for sentence in told.sentences)
+
+
+def test_a_text_that_cannot_be_measured_is_a_row(tokenizer_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_short(name: str, tokenizer: Any) -> Any:
+        model = load_model(name, tokenizer)
+        model.context_limit = 10
+        return model
+
+    monkeypatch.setattr("tokdfa.lab.measure.model_entries.load_model", too_short)
+    models = [{"name": "table?seed=1", "tokenizer": tokenizer_name, "label": "m"}]
+    assert KIND.measure is not None
+    _, one, two = KIND.measure({"models": models, "texts": TEXTS}, 0)
+    assert (one["status"], two["status"]) == ("error", "ok")
+    assert "longer than the 10" in one["message"]
 
 
 def test_a_reference_that_is_no_answer_is_a_failure() -> None:

@@ -88,7 +88,7 @@ def test_threads_of_backends_are_an_option(tmp_path):
 
 @pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends"}))
 def test_threads_of_special_kinds_are_a_setting(kind):
-    with_models = {"skew", "intoxication", "improper_mass", "overlap", "proper_gain", "worth"}
+    with_models = {"skew", "intoxication", "overlap", "proper_gain", "worth"}
 
     def threads(settings):
         item = Item("i", "e", kind, None, None, None, None, 0, settings)

@@ -7,31 +7,40 @@ a text the sum of them. Vieira et al. 2025 ask this for plain text. Under a cons
 left of the vocabulary, so what is improper may be most of it even where the model is sure of its spelling.
 
 An item is a reference of a task (`tokdfa.tasks`), a right answer, behind its prompt; its tokens are those that the
-tokenizer makes. Constraints are regexes, choices, grammars and schemas, by the task.
+tokenizer makes. Constraints are regexes, choices, grammars and schemas, by the task. Or it is one of the `texts`, under
+no constraint (`tokdfa.skew.improper_mass`): there A is 1, and A - P what the model itself puts on improper tokens. If
+that is hardly anything, a constraint to proper sequences takes nothing from the model (Tran-Thien 2024, end).
 
-A row is an item of a task: ``tokens``, the end token included; ``gain``, bits; ``gain_first``, those of the first
+A row is an item: ``tokens``, of tasks the end token included; ``gain``, bits; ``gain_first``, those of the first
 token; ``masked`` and ``proper``, the bits of the answer, -log2 of its probability, under masks and under proper masks;
-``places``, positions where more than `LARGE` of A is improper.
+``mass``: float32, little-endian, the improper share of A at each position, ``improper`` their sum, ``places`` how many
+are above `LARGE`. Shares span many orders of magnitude, so they are told by quantiles. Intervals are bootstraps over
+items, as positions of one text are not independent of each other.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import AfterValidator, Field, model_validator
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.decoding.sampling import log_total
-from tokdfa.lab.declare import Bars, Column, Quotient, Say, Stat, Summary
+from tokdfa.errors import OptionError
+from tokdfa.lab.declare import Bars, Column, Distribution, Quotient, Say, Stat, Summary, percentiles
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.kinds.worth import Tasks, entry_of
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
+from tokdfa.lab.measure.model_bench import Count, ModelSettings, distinct_labels, model_kind
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.mask import allocate_mask, mask_to_bool
+from tokdfa.skew.improper_mass import improper_mass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
     import pandas as pd
 
     from tokdfa.backends.base import Backend, CompiledConstraint
@@ -41,22 +50,44 @@ if TYPE_CHECKING:
 
 #: The share of the allowed mass that is called large where it is improper.
 LARGE = 0.01
+#: The task of texts without a constraint.
+TEXTS = "texts"
+
+
+class TextEntry(Strict):
+    """A text by its name. `kind`: what sort of text it is."""
+
+    label: str
+    kind: str
+    text: Annotated[str, Field(min_length=1)]
 
 
 class Settings(ModelSettings):
-    """The settings of the experiment: the references of the first `items` of each task.
+    """The settings of the experiment: the references of the first `items` of each task, and texts.
 
     `backend`: makes the masks, with ``proper=True`` and without; `batch`: rows of one call.
     """
 
-    tasks: Tasks
+    tasks: Tasks = Field(default_factory=list)
+    texts: Annotated[list[TextEntry], AfterValidator(distinct_labels)] = Field(default_factory=list)
     items: Count = 50
     backend: str = "pushdown_trie"
     batch: Count = 16
 
+    @model_validator(mode="after")
+    def _has_items(self) -> Settings:
+        if not self.tasks and not self.texts:
+            raise OptionError("proper_gain needs tasks, or texts")
+        return self
+
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     """One for each item."""
+    for entry in settings.texts:
+        place = {"task": TEXTS, "kind": entry.kind, "item": entry.label}
+        yield place, _along(loaded, entry.text, settings.batch)
+    if not settings.tasks:
+        return
     vocabulary = loaded.model.vocabulary
     plain, proper = (create_backend(settings.backend, vocabulary, **more) for more in ({}, {"proper": True}))
     for task in (entry_of(one).load() for one in settings.tasks):
@@ -65,30 +96,45 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
             yield place, _gains(loaded, (plain, proper), item, settings.batch)
 
 
+def _along(loaded: Loaded, text: str, batch: int) -> Iterator[dict[str, Any]]:
+    """The row of a text, made when it is read."""
+    found = improper_mass(loaded.model, loaded.tokenizer, text, before=loaded.begin, batch=batch)
+    yield _row(np.exp(found.log_mass), -float(found.log_chosen.sum()) / math.log(2))
+
+
+def _row(mass: npt.NDArray[np.float64], masked: float) -> dict[str, Any]:
+    """The columns of an item. `mass`: the improper share of the allowed mass, position by position."""
+    gains = -np.log2(1 - np.minimum(mass, 1 - 1e-16))
+    return {
+        "tokens": len(mass),
+        "gain": float(gains.sum()),
+        "gain_first": float(gains[0]),
+        "masked": masked,
+        "proper": masked - float(gains.sum()),
+        "mass": mass.astype("<f4").tobytes(),
+        "improper": float(mass.sum()),
+        "places": int((mass > LARGE).sum()),
+    }
+
+
 def _gains(loaded: Loaded, backends: tuple[Backend, Backend], item: Item, batch: int) -> Iterator[dict[str, Any]]:
     """The row of an item, made when it is read."""
     model, tokenizer = loaded.model, loaded.tokenizer
     context = (*model.start_tokens, *tokenizer.encode(item.prompt))
     tokens = (*tokenizer.encode(item.reference), model.vocabulary.end_tokens[0])
     masks = [_masks(backend.compile(item.constraint), context, tokens) for backend in backends]
-    chosen, allowed, proper = [], [], []
+    chosen, allowed, improper = [], [], []
     for begin in range(0, len(tokens), batch):
         places = range(begin, min(begin + batch, len(tokens)))
         rows = model.log_probabilities([(*context, *tokens[:place]) for place in places])
         for place, row in zip(places, rows, strict=True):
             chosen.append(float(row[tokens[place]]))
-            allowed.append(log_total(row[next(masks[0])]))
-            proper.append(log_total(row[next(masks[1])]))
-    gains = (np.array(allowed) - np.array(proper)) / math.log(2)
-    own = -sum(chosen) / math.log(2)
-    yield {
-        "tokens": len(tokens),
-        "gain": float(gains.sum()),
-        "gain_first": float(gains[0]),
-        "masked": own + sum(allowed) / math.log(2),
-        "proper": own + sum(proper) / math.log(2),
-        "places": int((gains > -math.log2(1 - LARGE)).sum()),
-    }
+            every = next(masks[0])
+            allowed.append(log_total(row[every]))
+            # added up from the improper tokens themselves: a difference would drown in rounding
+            improper.append(log_total(row[every & ~next(masks[1])]))
+    mass = np.exp(np.array(improper) - np.array(allowed))
+    yield _row(mass, (sum(allowed) - sum(chosen)) / math.log(2))
 
 
 def _masks(compiled: CompiledConstraint, context: tuple[int, ...], tokens: tuple[int, ...]) -> Iterator[Any]:
@@ -101,13 +147,15 @@ def _masks(compiled: CompiledConstraint, context: tuple[int, ...], tokens: tuple
 
 
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The items, with the constraint's kind and the task as one name."""
+    """The items, with the constraint's kind and the task as one name; those that are texts."""
     rows = found[""]
-    return {"": rows.assign(what=rows["kind"] + ", " + rows["task"], is_gain=rows["places"] > 0)}
+    rows = rows.assign(what=rows["kind"] + ", " + rows["task"], is_gain=rows["places"] > 0)
+    return {"": rows, "texts": rows[rows["task"] == TEXTS]}
 
 
 _OVER = ("task", "item")
 _GAIN = Stat("gain", "mean", "bits given back", resample=_OVER)
+_MEAN = Quotient("improper:sum", "tokens:sum", "mean", "share", "lower", _OVER)
 
 KIND = model_kind(
     Settings,
@@ -121,6 +169,8 @@ KIND = model_kind(
         Column("masked", "bits under masks", "", "lower", "-log2 of the reference's probability"),
         Column("proper", "bits under proper masks", "", "lower", "-log2 of the reference's probability"),
         Column("places", f"positions above {LARGE:.0%}", meaning="where more of the allowed mass is improper"),
+        Column("mass", "improper mass", "", "lower", "of the allowed mass, at a position"),
+        Column("improper", "improper mass, all positions"),
         Column("is_gain", "answers with such a position", "share", "neither"),
     ),
     places=("task", "item"),
@@ -146,13 +196,39 @@ KIND = model_kind(
             ),
             brief=("model", "tokenizer", "constraint and task", "bits given back"),
         ),
+        Summary(
+            "improper_mass",
+            "Improper mass",
+            "Of the allowed mass, what improper tokens have: so many positions do not exceed so much; the mean with "
+            "its 95% interval, by bootstrap over items. Of texts nothing is forbidden, so it is the model's own.",
+            by=("model", "tokenizer", "what"),
+            values=(
+                *(Stat("item", "distinct", "items"), Stat("tokens", "sum", "positions")),
+                *percentiles("mass", of=(5, 25, 50, 75, 95), mean=False),
+                *(_MEAN, Quotient("places:sum", "tokens:sum", "above 1%", "share")),
+            ),
+            brief=("model", "constraint and task", "p50", "p95", "mean"),
+        ),
     ),
-    charts=(Bars("proper_gain", "Bits given back by proper masks", x=_GAIN, rows="what", log=False),),
+    charts=(
+        Bars("proper_gain", "Bits given back by proper masks", x=_GAIN, rows="what", log=False),
+        Distribution(
+            "improper_mass", "Improper mass of the next token", "Share of positions with at most so much.", x="mass"
+        ),
+    ),
     sentences=(
         Say(
             "{model}: proper masks give {gain} bits back to a reference of {what}, of {masked} bits.",
             per=("model", "what"),
             blanks={"gain": Stat("gain", "mean"), "masked": "masked:mean"},
+            where=f"task != '{TEXTS}'",
+        ),
+        Say(
+            "{model}: along {item:distinct} texts half of the positions have an improper mass of at most {mass}; the "
+            "mean is {mean}, and {large} have one above 1%.",
+            per=("model",),
+            blanks={"mean": _MEAN, "large": Quotient("places:sum", "tokens:sum", unit="share")},
+            frame="texts",
         ),
     ),
 )
