@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Bars, Column, Distribution, Listing, Say, Stat, Summary
+from tokdfa.lab.declare import Column, Distribution, Say, Stat, Summary
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
 from tokdfa.models.cache import CachedModel
@@ -125,7 +125,7 @@ def _texts(
 
 
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The texts; the same by each thing that they may be split by; pairs of ways of spelling; the sharks."""
+    """The texts; the same by each thing that they may be split by; the sharks."""
     import pandas as pd
 
     texts = found[""]
@@ -135,24 +135,11 @@ def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     for column, (name, ends, labels) in BINS.items():
         group = pd.cut(texts[column].astype("float64"), [-np.inf, *ends], labels=list(labels)).astype(str)
         splits.append(texts.assign(split=name, group=group).sort_values(column, kind="stable"))
-    table = texts.pivot_table(index=["model", "text"], columns="how", values="kl", aggfunc="first", sort=False)
-    ways = itertools.pairwise(dict.fromkeys(texts["how"]))
-    gaps = {f"{other} less {one}": table[other] - table[one] for one, other in ways}
-    made = {
-        "": texts,
-        "splits": pd.concat(splits),
-        "most": texts.sort_values("kl", ascending=False, kind="stable").drop_duplicates(["model", "text"]),
-    }
-    if gaps:
-        made["pairs"] = pd.concat(gaps, names=["pair"]).rename("gap").dropna().reset_index()
+    made = {"": texts, "splits": pd.concat(splits)}
     if SHARK in found:
         sharks = found[SHARK]
         turned = (sharks["ratio"] > 1) != (sharks["ratio_proper"] > 1)
         made[SHARK] = sharks.assign(turned=turned, changed=sharks["same_top"] == 0)
-        animals = sharks.groupby(["model", "animal"], sort=False)
-        ratios = {f"improper, {how}": animals["ratio"].agg(how) for how in ("median", "min", "max")}
-        ratios["proper"] = animals["ratio_proper"].first()
-        made["ratios"] = pd.concat(ratios, names=["spelled"]).rename("ratio").reset_index()
     return made
 
 
@@ -164,14 +151,11 @@ KIND = model_kind(
     TEXT,
     columns=(
         text("how", "spelled with"),
-        *(text(name) for name in ("group", "animal", "text", "word", "pair")),
+        *(text(name) for name in ("group", "animal", "text")),
         text("split", "split by"),
-        text("spelling", "spelled"),
-        Column("distance", "tokens between", meaning="tokens between the word and the next token"),
         Column("extra_tokens", "extra tokens", meaning="how many more the improper tokens are than the proper ones"),
         Column("kl", "divergence", "", "lower", "KL(proper || improper) of the next token, in nats"),
         Column("moved", "divergence in nats", "", "lower", f"what is below {FLOOR:.6f} counts as that"),
-        Column("gap", "difference"),
         Column("total_variation", "total variation", "share", "lower"),
         Column("new_top", "new first token", "share", "lower", "another token is the most probable one"),
         Column("changed", meaning="another token is the most probable one"),
@@ -214,14 +198,6 @@ KIND = model_kind(
             ),
             frame=SHARK,
         ),
-        Listing(
-            "most_moved",
-            "Texts that move the next token most",
-            "The word's improper tokens, and how many tokens stand between it and the next one. Each text once.",
-            shown=("model", "text", "spelling", "distance", "kl"),
-            most=20,
-            frame="most",
-        ),
     ),
     charts=(
         Distribution(
@@ -230,26 +206,6 @@ KIND = model_kind(
             "The share of texts whose next token moves at most so far.",
             x="moved",
             panels="model",
-        ),
-        Bars(
-            "sharks",
-            "P( mammal) / P( fish) of four sharks",
-            "With the proper tokens, and over all improper spellings of the word shark.",
-            x="ratio",
-            rows="animal",
-            by="spelled",
-            panels="model",
-            frame="ratios",
-        ),
-        Distribution(
-            "intoxication_distance",
-            "Divergence of the next token by tokens between word and next token",
-            "All ways of spelling together.",
-            x="moved",
-            by="group",
-            panels="model",
-            frame="splits",
-            where="split == 'tokens between'",
         ),
     ),
     sentences=(
@@ -264,12 +220,6 @@ KIND = model_kind(
             "the other side of 1, and {changed:sum} change the most probable next token.",
             per=("model",),
             frame=SHARK,
-        ),
-        Say(
-            "{model}, {pair}: the divergence differs by {gap} nats in the median of the same texts.",
-            per=("model", "pair"),
-            blanks={"gap": Stat("gap", resample=("text",))},
-            frame="pairs",
         ),
     ),
 )
