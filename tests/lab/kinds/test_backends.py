@@ -148,6 +148,30 @@ def test_growth_is_told_against_what_grows(tmp_path):
     assert any(line.startswith("token_index: time grows with states to the power of") for line in build_headlines(data))
 
 
+def test_a_token_is_told_against_the_length_of_a_text(tmp_path):
+    """A list of numbers costs the same all along; who refuses the text has no rows there."""
+    config = experiment(
+        tmp_path,
+        *({"name": name, "options": {}} for name in ("pushdown_trie", "token_index")),
+        tokenizers=["bytes"],
+        constraints=[{"label": "list", "grammar": 'start: N ("+" N)*\nN: /[0-9]+/', "texts": ["1", "+23"]}],
+        workloads=[{"kind": "texts", "repeat": count} for count in (4, 8, 16, 32)],
+        measures=["compile", "mask", "advance"],
+    )
+    summary, items, _ = run_all(config, folder=tmp_path)
+    assert {(row["backend"], row["status"]) for row in items.values()} == {
+        ("pushdown_trie", "ok"),
+        ("token_index", "unsupported"),
+    }
+    told = declared_results(RunData.read(open_run(summary.folder)))
+    grown = told.rows("grown")
+    assert grown["size"].tolist() == [4, 8, 16, 32]
+    assert grown["token_mean"].min() > 0
+    assert grown["own"].isna().all()
+    assert table(told, "tokens").frame["workload"].tolist() == [f"{count} tokens" for count in (4, 8, 16, 32)]
+    assert table(told, "growth_token").frame["family"].tolist() == ["list"]
+
+
 def test_a_run_without_samples_has_no_tables():
     empty = KIND.results(rows().iloc[:0], {}, "peer")
     assert not [one.name for one in KIND.tables if one.build(empty).rows]

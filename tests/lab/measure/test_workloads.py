@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.lab.measure.fakes import byte_vocabulary
 from tests.lab.run.fake_backends import Fake
 from tokdfa.constraint import Choice, Grammar, Regex
+from tokdfa.errors import OptionError
 from tokdfa.lab.measure.workloads import Forced, RandomWalk, Strings, Texts, derive_seed, plan_walks
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -85,3 +88,13 @@ def test_texts_of_a_constraint_are_vouched_for_where_the_oracle_does_not_know():
             return TOKENIZER.encode(f" {text}")
 
     assert [walk.inside for walk in plan_walks(Texts(texts=texts), unknown, Spaced(), None, 0)] == [None, None]
+
+
+def test_a_text_is_repeated_up_to_its_tokens():
+    (walk,) = plan(Texts(texts=["(", "+12"], repeat=8), Regex(".*"))
+    assert walk.tokens == tuple(b"(+12+12+")
+    assert (walk.inside, walk.complete, walk.given) == (None, False, True)
+    for texts in ([], ["("], ["(", ""]):
+        with pytest.raises(OptionError, match="two texts"):
+            plan(Texts(texts=texts, repeat=8), Regex(".*"))
+    assert "repeat" not in Texts(texts=["a"]).key()

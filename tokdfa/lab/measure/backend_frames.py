@@ -49,6 +49,11 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         numbers["advance_p50"] = groups["advance"].quantile(0.5)
     if "seen" in groups:
         numbers["seen_p50"] = groups["seen"].quantile(0.5)
+    # of the second half of a walk
+    late = times[2 * times["step"] >= times.groupby("item_id")["step"].transform("max")]
+    late = late[late["measure"].isin(["mask", "advance"])].groupby(["item_id", "measure"])["ns"].mean().unstack()
+    if len(late.columns) == 2:
+        numbers["token_mean"] = late.sum(axis=1)
     wide = times[(times["measure"] == "mask") & (times["allowed"] >= WIDE * times["vocab_size"])]
     numbers["wide_mean"] = wide.groupby("item_id")["ns"].mean()
     counted = [json.loads(text or "{}") for text in done["counters"].fillna("")] if "counters" in done else []
@@ -85,14 +90,17 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 #: Constraint of a family, as `tokdfa.lab.config.constraints` calls it.
 _MEMBER = r"(?P<family>.*), n=(?P<n>\d+)"
 #: What grows -> its name in a table.
-AGAINST = ("states", "terminals", "vocabulary size", "longest token")
+AGAINST = ("states", "terminals", "vocabulary size", "longest token", "length of the text")
+#: The label of a workload that repeats a text.
+_REPEATED = r"^(\d+) tokens$"
 #: What grows with a size: the cost's name -> its column.
-COSTS = {"time": "own", "mask": "seen_p50", "memory": "bytes", "transitions": "transitions"}
+COSTS = {"time": "own", "mask": "seen_p50", "memory": "bytes", "transitions": "transitions", "token": "token_mean"}
 
 
 def _grown(items: pd.DataFrame) -> pd.DataFrame:
-    """The items of families and of parts of vocabularies, with the size that grows: the fewest states that a contender
-    has on the case (of a grammar its terminals), the vocabulary's size, or the bytes of its longest token.
+    """The items of families, of parts of vocabularies, and of texts that go on, with the size that grows: the fewest
+    states that a contender has on the case (of a grammar its terminals), the vocabulary's size, the bytes of its
+    longest token, or the tokens of the text, of which alone the cost of a token is told.
     """
     import pandas as pd
 
@@ -105,6 +113,7 @@ def _grown(items: pd.DataFrame) -> pd.DataFrame:
         member["n"].where(is_grammar),
         items["vocab_size"].where(part["first"].notna()),
         part["longest"],
+        items["workload"].astype(str).str.extract(_REPEATED)[0],
     )
     places = items.assign(
         family=member["family"].fillna(items["constraint"]), whole=part["whole"].fillna(items["tokenizer"])
@@ -114,6 +123,10 @@ def _grown(items: pd.DataFrame) -> pd.DataFrame:
         for against, size in zip(AGAINST, sizes, strict=True)
     ]
     grown = pd.concat(found)
+    of_texts = grown["against"] == AGAINST[-1]
+    for cost, column in COSTS.items():
+        if column in grown:
+            grown[column] = grown[column].where(of_texts if cost == "token" else ~of_texts)
     return grown.assign(series=grown["whole"] + ", " + grown["family"])
 
 

@@ -9,7 +9,8 @@ contenders, so that all do the same work. Four kinds:
   engine that skips forced tokens ("fast-forward").
 - `Strings`: given texts, encoded by the tokenizer, then an end token. Texts may lie outside the language; refusing them
   is right.
-- `Texts`: each constraint's own texts, which are known to be in its language; also where no oracle could tell.
+- `Texts`: each constraint's own texts, which are known to be in its language; also where no oracle could tell. With
+  `repeat`, of two texts: a beginning, and what is repeated after it up to so many tokens. The text need not end there.
 
 Random choices come from `random.Random` seeded by a hash of what they depend on, never from Python's `hash`, so a walk
 is the same on every machine and in every process, whatever ran before it.
@@ -23,9 +24,10 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from tokdfa import mask as masks
+from tokdfa.errors import OptionError
 from tokdfa.lab.measure.oracle import in_language
 from tokdfa.lab.measure.settings import Strict
 
@@ -86,14 +88,24 @@ class Strings(_Workload):
 
 
 class Texts(_Workload):
-    """The texts of each constraint, one walk each: `texts` is empty in an experiment and filled in for each item."""
+    """The texts of each constraint, one walk each: `texts` is empty in an experiment and filled in for each item.
+
+    `repeat`: the tokens of the one walk that repeats the second text after the first.
+    """
 
     kind: Literal["texts"] = "texts"
     texts: list[str] = Field(default_factory=list)
+    repeat: Steps | None = None
 
     @property
     def default_label(self) -> str:
-        return "texts"
+        return "texts" if self.repeat is None else f"{self.repeat} tokens"
+
+    @model_serializer(mode="wrap")
+    def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """`repeat` only where it is given: experiments without it keep their fingerprints."""
+        fields: dict[str, Any] = dump(self)
+        return fields if self.repeat else {key: value for key, value in fields.items() if key != "repeat"}
 
 
 Workload = RandomWalk | Forced | Strings | Texts
@@ -147,6 +159,9 @@ def plan_walks(
     """The walks of a workload. `start` gives a matcher at the start (not needed for texts); `begin` is called before
     each step, so that a watcher can tell a slow step from a hang. Errors of the matcher are the caller's to handle.
     """
+    if isinstance(workload, Texts) and workload.repeat:
+        repeated = _repeated(workload.texts, tokenizer, workload.repeat)
+        return [Walk(repeated, None, complete=False, given=True, proper=True)]
     if isinstance(workload, Strings | Texts):
         claimed = isinstance(workload, Texts)
         return [_text_walk(text, constraint, tokenizer, claimed) for text in workload.texts]
@@ -181,6 +196,16 @@ def _walk_under_masks(
             matcher.advance(token)
         tokens += following
     return tokens
+
+
+def _repeated(texts: Sequence[str], tokenizer: Encoder, count: int) -> tuple[int, ...]:
+    """The first `count` tokens of the first text and as many of the second as it takes."""
+    if len(texts) != 2 or not texts[1]:
+        raise OptionError("a workload that repeats needs constraints of two texts: a beginning, and what is repeated")
+    times = count
+    while len(found := tokenizer.encode(texts[0] + texts[1] * times)) < count:
+        times *= 2
+    return tuple(int(token) for token in found[:count])
 
 
 def _text_walk(text: str, constraint: Constraint, tokenizer: Encoder, claimed: bool) -> Walk:
