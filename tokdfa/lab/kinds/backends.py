@@ -355,7 +355,7 @@ KIND = Kind(
         Ranking(("compile", "mask_mean", "mask_p99", "seen_p50"), over=CASE),
         *(
             Say(
-                f"{{label}}: {cost} grows with {{against}} to the power of {{power}} (median of {{series}} series, "
+                f"{{label}}: {'the time of a token' if cost == 'token' else cost} grows with {{against}} to the power of {{power}} (median of {{series}} series, "
                 "{low} to {high}).",
                 per=("against", "label"),
                 blanks={
