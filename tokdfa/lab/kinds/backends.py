@@ -31,7 +31,6 @@ from tokdfa.lab.declare import (
     Options,
     Pairs,
     Pivot,
-    Points,
     Quotient,
     Ranking,
     Results,
@@ -322,10 +321,6 @@ KIND = Kind(
             rows="label",
             panels="tokenizer",
         ),
-        Points(
-            "cost_states", "Compile time against states", x="states", y="compile", hover=("tokenizer", "constraint")
-        ),
-        Curves("cost_vocabulary", "Mean mask time by vocabulary size", x="vocab_size", y="mask_mean"),
         *(
             Curves(
                 f"growth_{cost}_{place}",
@@ -355,7 +350,7 @@ KIND = Kind(
         Ranking(("compile", "mask_mean", "mask_p99", "seen_p50"), over=CASE),
         *(
             Say(
-                f"{{label}}: {'the time of a token' if cost == 'token' else cost} grows with {{against}} to the power of {{power}} (median of {{series}} series, "
+                f"{{label}}: {words} grows with {{against}} to the power of {{power}} (median of {{series}} series, "
                 "{low} to {high}).",
                 per=("against", "label"),
                 blanks={
@@ -364,7 +359,7 @@ KIND = Kind(
                 },
                 frame="exponents",
             )
-            for cost in ("time", "mask", "token")
+            for cost, words in (("time", "time"), ("mask", "mask"), ("token", "the time of a token"))
         ),
         Computed(_options),
         Against(("compile", "mask_p50", "mask_mean", "mask_p99", "seen_p50", "memory_retained_bytes"), over=CASE),
