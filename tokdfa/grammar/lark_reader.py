@@ -79,6 +79,8 @@ class _Reading:
         self.instances: dict[tuple[str, str, tuple[int, ...]], int] = {}
         self.template_count = 0
         self.lexemes: dict[tuple[int, bool], int] = {}
+        #: The symbols of strings and regexes, by what is written.
+        self.literals: dict[str, int] = {}
         #: The texts that have been imported, by name; None while one is read.
         self.readers: dict[str, _Reader | None] = {}
 
@@ -320,7 +322,10 @@ class _Reader:
             case tree.Repetition(body=body, low=low, high=high):
                 return self.repetitions.repeat(self.repeated(body, left, environment), low, high)
             case tree.Text(written=written) | tree.Pattern(written=written):
-                return self.literal(written, part)
+                literals = self.reading.literals
+                if written not in literals:
+                    literals[written] = self.literal(written, part)
+                return literals[written]
             case tree.Range():
                 return self.literal(f"{part.low.written}..{part.high.written}", part)
             case tree.Special(written=written):

@@ -48,8 +48,7 @@ NS_PER_DEFINITION, NS_PER_WORD, NS_PER_CHARACTER, BYTES_PER_WORD = 10_000, 5_000
 #: Times that something may be repeated by a count.
 MAX_COUNT = 100_000
 
-_RULE_NAME = re.compile(r"_?[a-z][a-z0-9_-]*")
-_TERMINAL_NAME = re.compile(r"_?[A-Z][A-Z0-9_-]*")
+_VALID_NAME = re.compile(r"_?(?:[a-z][a-z0-9_-]*|[A-Z][A-Z0-9_-]*)")
 _NOT_BLANK = re.compile(r"[^ \t\r\n]")
 _Read = TypeVar("_Read")
 _ENDS = ("bar", "line_end", "right", "right_bracket")
@@ -91,15 +90,22 @@ class _Parser:
         return kind
 
     def expect(self, wanted: re.Pattern[str]) -> str:
-        return self.word(wanted) or self.cannot_stand(self.next_position())
+        match = wanted.match(self.text, self.position)
+        if match is None:
+            self.cannot_stand(self.next_position())
+        kind = match.lastgroup or ""
+        self.begin, self.position = match.span(kind)
+        return kind
 
     @property
     def written(self) -> str:
         return self.text[self.begin : self.position]
 
     @property
-    def place(self) -> tree.Part:
-        return self.place_of(self.begin)
+    def place(self) -> tuple[int, int]:
+        """Line and column."""
+        line = bisect_right(self.line_starts, self.begin)
+        return line, self.begin - self.line_starts[line - 1] + 1
 
     def place_of(self, position: int) -> tree.Part:
         line = bisect_right(self.line_starts, position)
@@ -130,8 +136,7 @@ class _Parser:
         while self.next_position() < len(self.text):
             kind = self.expect(words.STATEMENT)
             if kind == "ignore":
-                place = self.place
-                yield tree.Ignore(place.line, place.column, self.options("line_end"))
+                yield tree.Ignore(*self.place, self.options("line_end"))
             elif kind in ("name", "modifiers"):
                 if kind == "modifiers":
                     self.expect(words.NAME)
@@ -144,27 +149,35 @@ class _Parser:
     def definition(self) -> tree.Definition:
         spend(NS_PER_DEFINITION)
         name = self.name()
-        parameters = self.list_in(words.LEFT_BRACE, self.parameter, words.RIGHT_BRACE)
-        attributes = self.list_in(words.LEFT_BRACKET, self.attribute, words.RIGHT_BRACKET)
-        if tree.is_terminal_name(name.name):
+        parameters: tuple[tree.Word, ...] = ()
+        attributes: tuple[tree.Attribute, ...] = ()
+        kind = self.word(words.BEHIND_NAME)
+        if kind == "left_brace":
+            parameters = self.list_to(words.RIGHT_BRACE, self.parameter)
+            kind = self.word(words.BEHIND_NAME)
+        if kind == "left_bracket":
+            attributes = self.list_to(words.RIGHT_BRACKET, self.attribute)
+            kind = self.word(words.BEHIND_NAME)
+        is_terminal = tree.is_terminal_name(name.name)
+        if is_terminal:
             for extra in (*parameters, *attributes):
                 self.fail("only rules have parameters and attributes; give it a lower-case name", extra)
-        if self.word(words.PRIORITY) and tree.is_terminal_name(name.name):
-            reason = "a terminal's priority is not supported: it chooses between readings, and all of them are kept"
-            self.fail(reason, self.place, refused=True)
-        self.expect(words.COLON)
+        if kind == "priority":
+            if is_terminal:
+                reason = "a terminal's priority is not supported: it chooses between readings, and all of them are kept"
+                self.fail(reason, self.place_of(self.begin), refused=True)
+            kind = self.word(words.BEHIND_NAME)
+        if kind != "colon":
+            self.cannot_stand(self.begin if kind else self.next_position())
         return tree.Definition(name.line, name.column, name.name, parameters, attributes, self.options("line_end"))
 
-    def list_in(
-        self, opening: re.Pattern[str], read: Callable[[], _Read], closing: re.Pattern[str]
-    ) -> tuple[_Read, ...]:
-        """What stands between brackets, with commas between, if the opening one comes next."""
+    def list_to(self, closing: re.Pattern[str], read: Callable[[], _Read]) -> tuple[_Read, ...]:
+        """What stands between brackets, the opening one of which has been read, with commas between."""
         found: list[_Read] = []
-        if self.word(opening):
-            while not found or not self.word(closing):
-                if found:
-                    self.expect(words.COMMA)
-                found.append(read())
+        while not found or not self.word(closing):
+            if found:
+                self.expect(words.COMMA)
+            found.append(read())
         return tuple(found)
 
     def parameter(self) -> tree.Word:
@@ -178,7 +191,7 @@ class _Parser:
         self.expect(words.NAME)
         place, name = self.place, self.written
         value = self.expect(words.ATTRIBUTE) and self.written if self.word(words.EQUALS) else None
-        return tree.Attribute(place.line, place.column, name, value)
+        return tree.Attribute(*place, name, value)
 
     def imported(self) -> tree.Import:
         place = self.place
@@ -186,15 +199,14 @@ class _Parser:
         self.word(words.DOT)
         while not path or self.word(words.DOT):
             self.expect(words.NAME)
-            part = self.place
-            path.append(tree.Word(part.line, part.column, self.written))
-        names = self.list_in(words.LEFT, self.listed_name, words.RIGHT)
+            path.append(tree.Word(*self.place, self.written))
+        names = self.list_to(words.RIGHT, self.listed_name) if self.word(words.LEFT) else ()
         pairs = tuple(zip(names, names, strict=True))
         if not pairs:
             *path, last = path
             called = self.alias(last) if self.word(words.ARROW) else last
             pairs = ((last, called),)
-        return tree.Import(place.line, place.column, tuple(part.name for part in path), pairs)
+        return tree.Import(*place, tuple(part.name for part in path), pairs)
 
     def listed_name(self) -> tree.Word:
         self.expect(words.NAME)
@@ -208,93 +220,99 @@ class _Parser:
 
     def name(self) -> tree.Word:
         """The name that was read last."""
-        place, name = self.place, self.written
-        if not _RULE_NAME.fullmatch(name) and not _TERMINAL_NAME.fullmatch(name):
+        name = self.written
+        if not _VALID_NAME.fullmatch(name):
             reason = f"{name!r} is no name; a rule's is in lower case, a terminal's in upper case, at most one _ first"
-            self.fail(reason, place)
-        return tree.Word(place.line, place.column, name)
+            self.fail(reason, self.place_of(self.begin))
+        return tree.Word(*self.place, name)
 
     # What definitions are made of.
 
     def options(self, closing: str) -> tree.Group:
         """Alternatives up to a word of the kind `closing`."""
         options: list[tree.Option] = []
-        kind = "bar"
+        kind, first = "bar", None
         while kind == "bar":
             sequences: list[list[tree.Part]] = [[]]
             joined = alias = None
-            while (kind := self.expect(words.ITEM)) not in _ENDS:
+            kind = self.expect(words.ITEM)
+            while kind not in _ENDS:
                 if kind == "arrow":
-                    alias = self.place
+                    alias = self.place_of(self.begin)
                     self.expect(words.NAME)
                     kind = self.expect(words.BEHIND_ALIAS)
                     break
                 if kind == "and":
-                    joined = joined or self.place
+                    joined = joined or self.place_of(self.begin)
                     sequences.append([])
+                    kind = self.expect(words.ITEM)
                 else:
-                    sequences[-1].append(self.item(kind))
+                    item, kind = self.item(kind)
+                    sequences[-1].append(item)
+                    first = first or item
             count = sum(map(len, sequences))
             spend(NS_PER_WORD * (2 + count))
             hold(BYTES_PER_WORD * count)
             options.append(tree.Option(tuple(map(tuple, sequences)), joined, alias))
         if kind != closing:
             self.cannot_stand(self.begin)
-        parts = (part for option in options for sequence in option.sequences for part in sequence)
-        first = next(parts, tree.Part(0, 0))
-        return tree.Group(first.line, first.column, tuple(options))
+        line, column = (first.line, first.column) if first else (0, 0)
+        return tree.Group(line, column, tuple(options))
 
-    def item(self, kind: str) -> tree.Part:
-        """What begins with the word that was read last, with its count."""
-        body = self.atom(kind)
-        if not self.word(words.COUNT):
-            if not isinstance(body, tree.Word) or not self.word(words.LEFT_BRACE):
-                return body
-            body = self.use(body)
-            if not self.word(words.COUNT):
-                return body
-        count = self.place
-        low, high = self.bounds()
-        if high is not None and high < low:
-            self.fail(f"a repeat needs low <= high, not {low} and {high}", count)
-        return tree.Repetition(body.line, body.column, body, low, high)
+    def item(self, kind: str) -> tuple[tree.Part, str]:
+        """What begins with the word that was read last, with its count, and the kind of the word behind it, which is
+        read.
+        """
+        body, kind = self.atom(kind)
+        if kind in words.COUNTS:
+            low, high = self.bounds()
+            if high is not None and high < low:
+                self.fail(f"a repeat needs low <= high, not {low} and {high}", self.place_of(self.begin))
+            body = tree.Repetition(body.line, body.column, body, low, high)
+            return body, self.expect(words.ITEM)
+        if kind in ("range", "left_brace"):
+            self.cannot_stand(self.begin)
+        return body, kind
 
-    def atom(self, kind: str) -> tree.Part:
+    def atom(self, kind: str) -> tuple[tree.Part, str]:
+        """`item` without the count, which is the word behind it."""
         if kind in ("left", "left_bracket"):
             place = self.deeper()
             inner = self.options("right" if kind == "left" else "right_bracket")
             self.level -= 1
-            group = tree.Group(place.line, place.column, inner.options)
-            return group if kind == "left" else tree.Repetition(place.line, place.column, group, 0, 1)
+            group: tree.Part = tree.Group(place.line, place.column, inner.options)
+            if kind == "left_bracket":
+                group = tree.Repetition(place.line, place.column, group, 0, 1)
+            return group, self.expect(words.BEHIND_ITEM)
         if kind == "tilde":
             place = self.deeper()
             kind = self.expect(words.ITEM)
             if kind in (*_ENDS, "and", "arrow"):
                 self.cannot_stand(self.begin)
-            body = self.atom(kind)
-            is_counted = words.COUNT.match(self.text, self.position)
-            if isinstance(body, tree.Word) and not is_counted and self.word(words.LEFT_BRACE):
-                body = self.use(body)
+            body, kind = self.atom(kind)
             self.level -= 1
-            return tree.Complement(place.line, place.column, body)
-        return self.value(kind)
+            return tree.Complement(place.line, place.column, body), kind
+        body = self.value(kind)
+        kind = self.expect(words.BEHIND_ITEM)
+        if kind == "range" and isinstance(body, tree.Text):
+            return self.range_from(body), self.expect(words.BEHIND_ITEM)
+        if kind == "left_brace" and isinstance(body, tree.Word):
+            return self.use(body), self.expect(words.BEHIND_ITEM)
+        return body, kind
 
     def value(self, kind: str) -> tree.Part:
+        """What the word that was read last is by itself."""
         if kind == "name":
             return self.name()
         if kind == "structured":
             return self.structured()
-        place, written = self.place, self.written
-        if kind == "regex":
-            return tree.Pattern(place.line, place.column, written)
-        if kind == "special":
-            return tree.Special(place.line, place.column, written)
-        low = tree.Text(place.line, place.column, written)
-        if not self.word(words.RANGE):
-            return low
+        one = tree.Text if kind == "string" else tree.Pattern if kind == "regex" else tree.Special
+        return one(*self.place, self.written)
+
+    def range_from(self, low: tree.Text) -> tree.Range:
+        """A range, of which the low end and the dots have been read."""
         self.expect(words.STRING)
-        end = self.place
-        return tree.Range(low.line, low.column, low, tree.Text(end.line, end.column, self.written))
+        return tree.Range(low.line, low.column, low, tree.Text(*self.place, self.written))
 
     def use(self, name: tree.Word) -> tree.Use:
         """A template, of which the name and the brace have been read."""
@@ -304,7 +322,9 @@ class _Parser:
             if arguments:
                 self.expect(words.COMMA)
             argument = self.value(self.expect(words.VALUE))
-            if isinstance(argument, tree.Word) and self.word(words.LEFT_BRACE):
+            if isinstance(argument, tree.Text) and self.word(words.RANGE):
+                argument = self.range_from(argument)
+            elif isinstance(argument, tree.Word) and self.word(words.LEFT_BRACE):
                 argument = self.use(argument)
             arguments.append(argument)
         self.level -= 1
@@ -320,11 +340,11 @@ class _Parser:
         except (ValueError, RecursionError) as error:
             reason = f"{directive} is followed by JSON; {getattr(error, 'msg', error)}"
             self.fail(reason, self.place_of(getattr(error, "pos", begin)))
-        return tree.Structured(place.line, place.column, directive, begin, self.position)
+        return tree.Structured(*place, directive, begin, self.position)
 
     def deeper(self, place: tree.Part | None = None) -> tree.Part:
         """One level more, at `place` or where the last word stands; the place."""
-        place = place or self.place
+        place = place or self.place_of(self.begin)
         if self.level >= MAX_NESTING:
             raise LimitExceeded(
                 f"groups are nested deeper than {MAX_NESTING} at line {place.line}, column {place.column} of the"
@@ -344,8 +364,9 @@ class _Parser:
         numbers = re.findall(r"\d+", count)
         for number in numbers:
             if len(number.lstrip("0")) > len(str(MAX_COUNT)) or int(number) > MAX_COUNT:  # int() refuses very long ones
+                line, column = self.place
                 raise LimitExceeded(
-                    f"a count above {MAX_COUNT} at line {self.place.line}, column {self.place.column} of the grammar; "
+                    f"a count above {MAX_COUNT} at line {line}, column {column} of the grammar; "
                     "write what is repeated as a regex in a terminal",
                     limit="count",
                     value=MAX_COUNT,

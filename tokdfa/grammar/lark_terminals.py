@@ -17,7 +17,7 @@ References are followed with a list, not by recursion; nesting is bounded by the
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 from tokdfa.constraint import DECODER
@@ -37,7 +37,7 @@ from tokdfa.regex.parse import parse
 from tokdfa.regex.syntax_tree import Alternation, Assertion, CharSet, Concat, Node, Repeat, alternation, concat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from tokdfa.regex.expression import ExpressionStore
 
@@ -54,16 +54,21 @@ class PlacedLimitExceeded(LimitExceeded):
     """A LimitExceeded whose message has a place in a grammar."""
 
 
-@contextmanager
-def placed(part: tree.Part) -> Iterator[None]:
+class placed:  # noqa: N801 - used as a verb: with placed(part)
     """Add the place of `part` to a LimitExceeded that is raised inside and has none."""
-    try:
-        yield
-    except PlacedLimitExceeded:
-        raise
-    except LimitExceeded as error:
-        message = f"{error} (line {part.line}, column {part.column} of the grammar)"
-        raise PlacedLimitExceeded(message, limit=error.limit, value=error.value) from None
+
+    __slots__ = ("part",)
+
+    def __init__(self, part: tree.Part) -> None:
+        self.part = part
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, LimitExceeded) and not isinstance(error, PlacedLimitExceeded):
+            message = f"{error} (line {self.part.line}, column {self.part.column} of the grammar)"
+            raise PlacedLimitExceeded(message, limit=error.limit, value=error.value) from None
 
 
 class TerminalReader:
@@ -83,7 +88,10 @@ class TerminalReader:
     ) -> None:
         self.text, self.definitions, self.store, self.source = text, definitions, store, source
         self._done: dict[str, int] = dict(imported or {})
-        self._any_text = lower(_ANY_TEXT, store)
+
+    @cached_property
+    def _any_text(self) -> int:
+        return lower(_ANY_TEXT, self.store)
 
     def fail(self, reason: str, part: tree.Part, refused: bool = False) -> NoReturn:
         """Raise a GrammarSyntaxError, or (`refused`) a GrammarUnsupported, at `part`."""

@@ -2,6 +2,9 @@
 
 `tokdfa.grammar.lark_syntax` makes the tree, `tokdfa.grammar.lark_reader` and `tokdfa.grammar.lark_terminals` read it.
 Nesting is bounded (`lark_syntax.MAX_NESTING`), so readers may recurse.
+
+Nobody changes a tree. Its classes are not frozen all the same: a tenth of reading a grammar is making their objects,
+and frozen ones take three times as long to make.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Part:
     """Base of what a definition is made of. `line`, `column`: where it begins in the grammar's text, from 1."""
 
@@ -21,28 +24,28 @@ class Part:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Word(Part):
     """A rule, a terminal or a template's parameter by `name`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Text(Part):
     """A string as it is `written`, with quotes, escapes and suffix."""
 
     written: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pattern(Part):
     """A regex as it is `written`, with slashes and flags."""
 
     written: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Range(Part):
     """The characters from one to another, both written as strings."""
 
@@ -50,14 +53,14 @@ class Range(Part):
     high: Text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Special(Part):
     """Special tokens as they are `written`, with angle brackets."""
 
     written: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Structured(Part):
     """``%json`` or ``%regex`` (`directive`) with JSON, which stands at characters `begin` to `end` of the text."""
 
@@ -66,7 +69,7 @@ class Structured(Part):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Use(Part):
     """A template with arguments."""
 
@@ -74,7 +77,7 @@ class Use(Part):
     arguments: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Repetition(Part):
     """`body` from `low` to `high` (None: any number of) times. The place is that of the body."""
 
@@ -83,7 +86,7 @@ class Repetition(Part):
     high: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Complement(Part):
     """What `body` does not match."""
 
@@ -93,7 +96,7 @@ class Complement(Part):
 Sequence: TypeAlias = tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Option:
     """One alternative: the sequences that ``&`` joins, most often one. `joined`, `alias`: where ``& ->`` stand."""
 
@@ -102,14 +105,14 @@ class Option:
     alias: Part | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Group(Part):
     """One of `options`."""
 
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attribute(Part):
     """What stands in brackets behind a rule's name. `value` as it is written, None if there is none."""
 
@@ -117,7 +120,7 @@ class Attribute(Part):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Definition(Part):
     """A rule or a terminal."""
 
@@ -132,14 +135,14 @@ class Definition(Part):
         return is_terminal_name(self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ignore(Part):
     """``%ignore``."""
 
     body: Group
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Import(Part):
     """``%import``. `path`: the names before the last; `names`: (what is imported, what it is called here)."""
 
@@ -152,7 +155,7 @@ Statement: TypeAlias = Definition | Ignore | Import
 
 def is_terminal_name(name: str) -> bool:
     """Whether `name`, a valid one, is that of a terminal."""
-    return name.lstrip("_")[0].isupper()
+    return name[name[0] == "_"].isupper()
 
 
 def parts_in(group: Group) -> Iterator[Part]:
@@ -160,14 +163,12 @@ def parts_in(group: Group) -> Iterator[Part]:
     pending: list[Part] = [group]
     while pending:
         part = pending.pop()
-        match part:
-            case Group(options=options):
-                inner = [piece for option in options for sequence in option.sequences for piece in sequence]
-                pending.extend(reversed(inner))
-            case Repetition(body=body) | Complement(body=body):
-                pending.append(body)
-            case Use(arguments=arguments):
-                yield part
-                pending.extend(reversed(arguments))
-            case _:
-                yield part
+        if isinstance(part, Group):
+            inner = [piece for option in part.options for sequence in option.sequences for piece in sequence]
+            pending.extend(reversed(inner))
+        elif isinstance(part, Repetition | Complement):
+            pending.append(part.body)
+        else:
+            yield part
+            if isinstance(part, Use):
+                pending.extend(reversed(part.arguments))

@@ -53,13 +53,18 @@ _VALUES = ("string", "regex", "name", "special", "structured")
 
 STATEMENT = one_of("marker", "ignore", "import", "modifiers", "name")
 VALUE = one_of(*_VALUES)
-ITEM = one_of("bar", *_VALUES, "left", "left_bracket", "tilde", "and", "arrow", "line_end", "right", "right_bracket")
+_ITEMS = "bar", *_VALUES, "left", "left_bracket", "tilde", "and", "arrow", "line_end", "right", "right_bracket"
+COUNTS = "operator", "braces", "times"
+ITEM = one_of(*_ITEMS)
+#: What can come behind an item or a part of it, the next item included.
+BEHIND_ITEM = one_of(*COUNTS, "range", "left_brace", *_ITEMS)
 BEHIND_ALIAS = one_of("bar", "line_end", "right", "right_bracket")
-COUNT = one_of("operator", "braces", "times")
+#: What can come behind the name of a definition.
+BEHIND_NAME = one_of("colon", "left_brace", "left_bracket", "priority")
 ATTRIBUTE = one_of("string", "number", "regex")
-NAME, STRING, LINE_END, PRIORITY = one_of("name"), one_of("string"), one_of("line_end"), one_of("priority")
-ARROW, RANGE, COLON, EQUALS, COMMA, DOT = map(one_of, ("arrow", "range", "colon", "equals", "comma", "dot"))
-LEFT, RIGHT, LEFT_BRACKET, RIGHT_BRACKET = map(one_of, ("left", "right", "left_bracket", "right_bracket"))
+NAME, STRING, LINE_END = one_of("name"), one_of("string"), one_of("line_end")
+ARROW, RANGE, EQUALS, COMMA, DOT = map(one_of, ("arrow", "range", "equals", "comma", "dot"))
+LEFT, RIGHT, RIGHT_BRACKET = map(one_of, ("left", "right", "right_bracket"))
 LEFT_BRACE, RIGHT_BRACE = map(one_of, ("left_brace", "right_brace"))
 
 #: What stands where nothing like it can stand: (how it begins, whether it is a refusal, the reason and the remedy).

@@ -148,19 +148,19 @@ class ExpressionStore:
 
     def literal(self, text: bytes) -> int:
         """Exactly `text`."""
-        return self._construct(LITERAL, np.frombuffer(text, dtype=np.uint8))
+        return self._construct(LITERAL, np.frombuffer(text, dtype=np.uint8)) if text else EMPTY
 
     def concat(self, *parts: int) -> int:
         """The parts one after another."""
-        return self._construct(CONCAT, _known(parts))
+        return self._combine(CONCAT, parts)
 
     def union(self, parts: Iterable[int]) -> int:
         """Any of the parts; nothing if there is none."""
-        return self._construct(UNION, _known(parts))
+        return self._combine(UNION, tuple(parts))
 
     def intersection(self, parts: Iterable[int]) -> int:
         """What all of the parts contain; any bytes if there is no part."""
-        return self._construct(BOTH, _known(parts))
+        return self._combine(BOTH, tuple(parts))
 
     def complement(self, expression: int) -> int:
         """All byte strings that `expression` does not contain (valid UTF-8 or not)."""
@@ -276,6 +276,10 @@ class ExpressionStore:
         elif status == FULL_NODES:
             self.table.grow()
             self.nodes, self.arguments = self.table.columns["nodes"], self.table.words
+
+    def _combine(self, operation: int, parts: Sequence[int]) -> int:
+        """Run a program of one instruction, which leaves one part as it is."""
+        return int(parts[0]) if len(parts) == 1 else self._construct(operation, _known(parts))
 
     def _construct(self, operation: int, operands: Sequence[int] | npt.NDArray[Any]) -> int:
         """Run a program of one instruction."""

@@ -140,6 +140,8 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
                 for one in alternatives
             ]
         )
+    if not (search or node.assertions or encoding.end):
+        return int(_run(lowerer.plain(node)))
     if not search:
         return _run(lowerer.resolve(node, _Rest((lowerer.end,) * 4))).expressions[AT_START]
     any_text = _run(lowerer.plain(_ANY_TEXT))
