@@ -69,7 +69,7 @@ class TokenIndex(Backend):
         Option(
             "max_transitions", int, 30_000_000, "limit on index entries, 8 bytes each (explicit index only)", minimum=1
         ),
-        Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
+        Option("mask_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
@@ -129,7 +129,7 @@ class LazyTokenIndex(CompiledConstraint):
         super().__init__(constraint, backend.vocab, backend.name)
         self.automaton = automaton
         self.phases = phases
-        self.masks = MaskStore(backend.settings["mask_cache_mb"] << 20, masks.mask_words(self.vocab.size))
+        self.masks = MaskStore(backend.settings["mask_mb"] << 20, masks.mask_words(self.vocab.size))
         self._keep = bool(backend.settings["cache_masks"])
         self._per_token = backend.settings["walk"] == "per_token"
         self._update_sizes()
@@ -204,7 +204,7 @@ class ExplicitTokenIndex(CompiledConstraint):
         super().__init__(constraint, backend.vocab, backend.name)
         self.dfa = dfa
         self.phases = phases
-        self.masks = MaskStore(backend.settings["mask_cache_mb"] << 20, masks.mask_words(self.vocab.size))
+        self.masks = MaskStore(backend.settings["mask_mb"] << 20, masks.mask_words(self.vocab.size))
         self._keep = bool(backend.settings["cache_masks"])
         self._order, self._rank_of = self.vocab.trie.order, self.vocab.trie.rank_of
         self._ends = np.array(self.vocab.end_tokens, dtype=np.int32)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from tests.backends.peers.test_peers import BYTES, accepts, start
 from tests.packages import needs
+from tokdfa.backends.peers.xgrammar_peer import XgrammarPeer
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema, Regex
 from tokdfa.errors import RegexSyntaxError, UnsupportedConstraint
@@ -55,3 +58,11 @@ def test_its_cache_is_off_unless_asked_for() -> None:
         assert compiled.sizes["bytes"] > 0
     assert one.compiler.get_cache_size_bytes() == 0  # type: ignore[attr-defined]
     assert cached.compiler.get_cache_size_bytes() > 0  # type: ignore[attr-defined]
+
+
+def test_a_pickle_holds_the_compiled_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = pickle.dumps(create_backend("xgrammar", BYTES).compile(Regex("a+b")))
+    monkeypatch.setattr(XgrammarPeer, "compile_peer", None)
+    loaded = pickle.loads(written)
+    assert accepts(loaded.start(), "aab")
+    assert not accepts(loaded.start(), "b")

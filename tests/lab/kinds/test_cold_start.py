@@ -22,6 +22,7 @@ def test_a_process_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in rows:
         times = [row[f"ns_{phase}"] for phase in PHASES]
         assert min(times) > 0
+        assert row["ns_stored"] > 0
         assert row["ns_until_first"] == pytest.approx(sum(times[:-1]))
         assert (row["vocab_size"], row["constraint"], row["processes"]) == (257, "word", 1)
     assert (refused["engine"], refused["processes"], "ns_first" in refused) == ("refuses", 0, False)
@@ -34,7 +35,7 @@ def test_a_process_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 def row(engine: str, first_ms: float | None) -> dict[str, Any]:
     before = {"python": 20.0, "import": 30.0, "tokenizer": 400.0, "code": 100.0}
     first = first_ms or 0.0
-    times = {**before, "first": first, "again": 0.2, "until_first": 550 + first}
+    times = {**before, "first": first, "again": 0.2, "stored": 7.0, "until_first": 550 + first}
     return {
         **{"tokenizer": "llama", "constraint": "json", "engine": engine},
         **{"status": "ok" if first_ms else "timeout", "message": ""},
@@ -48,6 +49,7 @@ def test_the_report_tells_phases() -> None:
     tables, said = told.tables, told.sentences
     assert tables["cold_start"]["engine"].tolist() == ["pushdown_trie", "earley_trie", "llguidance"]
     assert tables["cold_start"]["compile, tables, first mask"].tolist() == pytest.approx([0.3, 0.03, 0.6])
+    assert tables["cold_start"]["from disk"].tolist() == pytest.approx([0.007] * 3)
     assert tables["cold_start"]["all until the first mask"].tolist() == pytest.approx([0.85, 0.58, 1.15])
     assert tables["broken"]["engine"].tolist() == ["glrmask"]
     assert "580 ms to 1.15 s" in said[0]

@@ -92,6 +92,9 @@ class XgrammarPeer(Peer):
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         return _Compiled(self, constraint)
 
+    def _load_tables(self, tables: str, constraint: Constraint) -> CompiledConstraint:
+        return _Compiled(self, constraint, self.module.CompiledGrammar.deserialize_json(tables, self.tokenizer))
+
     def compile_peer(self, constraint: Constraint) -> Any:
         """xgrammar's compiled grammar. Raises what xgrammar raises."""
         if isinstance(constraint, Grammar):
@@ -132,14 +135,17 @@ _COMPILERS: PerVocabulary[Any] = PerVocabulary("xgrammar", _make_compiler)
 class _Compiled(CompiledConstraint):
     """`peer`: xgrammar's compiled grammar, shared by all its matchers."""
 
-    def __init__(self, backend: XgrammarPeer, constraint: Constraint) -> None:
+    def __init__(self, backend: XgrammarPeer, constraint: Constraint, stored: Any = None) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
         self._new_matcher = backend.module.GrammarMatcher
         #: One byte for each token: whether it spells something.
         self.spells = bytes(self.vocab.lengths > 0)
         with own_errors("xgrammar", constraint), self.phases.measure("compile"):
-            self.peer = backend.compile_peer(constraint)
+            self.peer = backend.compile_peer(constraint) if stored is None else stored
         self.sizes["bytes"] = self.peer.memory_size_bytes
+
+    def _save_tables(self) -> str:
+        return str(self.peer.serialize_json())
 
     def _start(self, context: tuple[int, ...]) -> _XgrammarMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""

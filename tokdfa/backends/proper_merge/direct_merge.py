@@ -61,7 +61,7 @@ class DirectMerge(Backend):
         Option(
             "max_transitions", int, MAX_TRANSITIONS, "limit on transitions while merging, 250 bytes each", minimum=1
         ),
-        Option("mask_cache_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
+        Option("mask_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
@@ -157,7 +157,7 @@ class ProperIndex(CompiledConstraint):
         return rows.minimal() if self._settings["minimal"] else rows
 
     def _make_table(self, rows: TokenRows) -> RowTable:
-        return RowTable(rows, self.vocab, self._settings["mask_cache_mb"] << 20)
+        return RowTable(rows, self.vocab, self._settings["mask_mb"] << 20)
 
     def _find_table(self, inside: int, hypotheses: Hypotheses, refused: frozenset[int]) -> RowTable:
         """The table for texts that go on; `refused`: what would merge with the last token."""

@@ -32,6 +32,7 @@ COLOURS: dict[str, int] = {
     "cfg_fsm": 10,
     "xgrammar": 11,
     "lm_format_enforcer": 12,
+    "grid": 13,
     # verdicts of a comparison
     **{"faster": 0, "less": 0, "slower": 1, "more": 1, "no": 4, "control": 9},
 }
