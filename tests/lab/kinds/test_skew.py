@@ -21,7 +21,6 @@ from tokdfa.models.registry import load_model
 from tokdfa.models.table import TableModel
 from tokdfa.skew.distances import compare
 from tokdfa.skew.exact import ideal_distribution, masked_distribution
-from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,24 +72,17 @@ def estimated() -> Rows:
     return measure(ESTIMATED, 5)
 
 
-def test_the_figures_are_those_of_the_distributions(settings: dict[str, Any], exact: Rows) -> None:
+def test_rows_of_a_prompt_are_the_ideal_and_its_engines(exact: Rows) -> None:
+    """Their numbers are held against enumeration in tests/lab/measure/test_skew_rows.py."""
     assert {row["status"] for row in exact} == {"ok"}
     assert [row.get("engine") for row in exact] == [
         None,
         *["ideal", "token_index", "tokens_dfa", "cartesian_merge"] * 2,
     ]
     found = of(exact, "two")
-    ideal, plain = (np.array(json.loads(found[name]["probabilities"])) for name in ("ideal", "token_index"))
-    tokenizer = load_tokenizer(settings["models"][0]["tokenizer"])
-    model = load_model("table?seed=5", tokenizer)
-    choices = PROMPTS[0]["choices"]
-    again = ideal_distribution(model, tokenizer.encode("It was a"), choices, eos="ignored", tolerance=1e-3)
-    assert ideal == pytest.approx(again.distribution.probabilities, abs=1e-15)
     row, same, proper = (found[name] for name in ("token_index", "tokens_dfa", "cartesian_merge"))
     assert row["total_variation_low"] <= row["total_variation"] <= row["total_variation_high"] <= 1
-    assert row["total_variation_low"] <= np.abs(ideal - plain).max() + row["unresolved"] + found["ideal"]["unresolved"]
     assert (same["first"], same["same"], same["verdict"]) == ("token_index", True, "undecided")
-    assert same["difference"] <= 1e-9
     assert proper["improper"] == 0 < row["improper"]
     assert (proper["against"], "first" in proper) == ("token_index", False)
     apart = proper["total_variation_high"] < row["total_variation_low"]
@@ -119,18 +111,6 @@ def test_what_is_on_top_is_said_where_it_is_certain(
     tie = [{"label": "tie", "prompt": "a", "choices": ["b", "c"], "expected": "b"}]
     found = of(measure(settings | {"prompts": tie, "engines": ENGINES[:2]}), "tie")
     assert all(not {"expected_top", "top_differs"} & row.keys() for row in found.values())
-
-
-def test_an_ngram_model_shows_the_skew_for_the_right_reason() -> None:
-    """ " theory" begins with a common word, so plain masks make much of it; proper ones hardly change anything."""
-    prompt = {"label": "type", "prompt": "Objects of type", "choices": [" string", " tuple", " theory"]}
-    model = {"name": "ngram", "tokenizer": "mistral-v1"}
-    found = of(measure({"models": [model], "engines": ENGINES, "prompts": [prompt]}), "type")
-    theory = {name: json.loads(row["probabilities"])[2] for name, row in found.items()}
-    assert theory["ideal"] < 0.01 < 0.5 < theory["token_index"]
-    assert found["cartesian_merge"]["total_variation_high"] < 0.01
-    assert found["cartesian_merge"]["verdict"] == "nearer"
-    assert found["token_index"]["improper"] > 0.5
 
 
 def test_estimates_cover_the_exact_skew(estimated: Rows) -> None:

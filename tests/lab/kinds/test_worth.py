@@ -221,18 +221,6 @@ def test_nothing_to_tell():
     check_lost(KIND)
 
 
-def test_shipped_grids_are_wide_enough():
-    for name in ("worth", "worth_smoke"):
-        settings = typed_settings(Settings, load_config(EXPERIMENTS / f"{name}.yaml").settings)
-        assert len(settings.tasks) >= 4
-        assert len({way.method for way in settings.ways}) >= 8
-    assert len(settings.tasks) * settings.seconds < 600
-    whole = typed_settings(Settings, load_config(EXPERIMENTS / "worth.yaml").settings)
-    assert whole.items >= 100
-    # the n-gram takes about 2 s a prompt, all ways together
-    assert len(whole.tasks) * (whole.seconds + 300) < 6 * 3600
-
-
 def test_a_run_is_resumed_behind_what_is_finished(settings, tmp_path):
     path = tmp_path / "small.yaml"
     small = settings | {"ways": WAYS[:2], "items": 1}

@@ -35,10 +35,6 @@ def test_there_is_a_throwaway_constraint_of_every_kind(kind):
 
 
 def test_none_where_nothing_fits():
-    class Unknown(Fake):
-        kinds: ClassVar[tuple[str, ...]] = ("poems",)
-
-    assert throwaway(Unknown(byte_vocabulary())) is None
     signs = Vocabulary([b"+", b"-", "é".encode(), b""], [3])
     assert throwaway(Fake(signs)) is None
     journal.clear()

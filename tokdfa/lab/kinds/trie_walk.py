@@ -7,8 +7,6 @@ One item is a tokenizer and a pattern. For the mask of the pattern's first state
 - ``004's layout`` and ``004's layout, all bytes``: the walk of toktrie over its own nodes, with parents to pop
   (`tokdfa.vocabulary.walk_layout`), with alphabet compression and without; reads and writes of these and of our bare
   walk are counted;
-- ``004, recursion``, ``004, array``, ``004, no recursion``: the steps by which toktrie gets there, in plain Python
-  (`tokdfa.vocabulary.walk_forms`), timed `ladder` times, 0 to leave them out;
 - ``earley_trie``: walks without tables and memories, a lexer and Earley rows at each node; a regex is a grammar of one
   lexeme;
 - each peer: `Matcher.fill_mask` of a fresh fork of a matcher that has not made a mask yet, after another fork has made
@@ -48,7 +46,6 @@ from tokdfa.vocabulary.cycle_clock import cycle_ns
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import build_trie
 from tokdfa.vocabulary.walk import walk
-from tokdfa.vocabulary.walk_forms import StackOfStates, build_tree, flatten, walk_array, walk_flat, walk_recursive
 from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 
 if TYPE_CHECKING:
@@ -75,12 +72,11 @@ EARLEY_OPTIONS = {"mask": "walk", "memo": False, "memo_steps": False, "shared_ef
 
 
 class Settings(Strict):
-    """`repeats`: masks of each engine, of a grammar so many in all, each three times at least; `ladder`: of each form
-    in plain Python; `peers`: whose walk is timed, too.
+    """`repeats`: masks of each engine, of a grammar so many in all, each three times at least; `peers`: whose walk is
+    timed, too.
     """
 
     repeats: Annotated[int, Field(ge=1)] = 100
-    ladder: Annotated[int, Field(ge=0)] = 0
     peers: list[Literal["llguidance"]] = Field(default_factory=lambda: [PEER])
 
 
@@ -93,7 +89,6 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     constraint, tokenizer = entry.build(), load_tokenizer(settings["tokenizer"])
     vocab = tokenizer.vocabulary
     peers = [create_backend(PEER, vocab, **PEER_OPTIONS).compile(constraint)] if typed.peers else []
-    ladder: dict[str, list[Fill]] = {}
     about: dict[str, Any] = {"build_ms": None}
     accesses: dict[str, tuple[float, float]] = {}
     if isinstance(constraint, Grammar) and entry.texts:
@@ -116,8 +111,6 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         layouts, accesses = _layouts(trie, table)
         engines |= {engine: [fill] for engine, fill in layouts.items()}
         engines |= {f"{PEER} slices off": [_fill_fork(peer.start())] for peer in peers}
-        if typed.ladder:
-            ladder = {engine: [climb] for engine, climb in _ladder(trie, table).items()}
     else:
         raise OptionError("trie_walk takes regexes, and grammars with texts, no other constraints")
 
@@ -129,7 +122,7 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     ends = masks.mask_to_bool(masks.mask_from_ids(vocab.end_tokens, vocab.size), vocab.size)
     base = found[ours][1]
     rows = []
-    for engine, (samples, allowed) in (found | _timed(ladder, typed.ladder)).items():
+    for engine, (samples, allowed) in found.items():
         taken, mean_allowed = float(np.median(samples, axis=0).sum()), float(allowed.sum()) / count
         rows.append(
             {
@@ -211,35 +204,6 @@ def _layouts(trie: TokenTrie, table: Any) -> tuple[dict[str, Fill], dict[str, tu
         return nanoseconds, words.view(np.int32)[: masks.mask_words(trie.size)].copy(), trie.size
 
     return {engine: partial(fill, parts) for engine, parts in layouts.items()}, counted
-
-
-class _Rows:
-    """A `ByteRecognizer` over the rows of a table, in plain lists."""
-
-    def __init__(self, table: list[int], byte_class: list[int]) -> None:
-        self._table, self._byte_class = table, byte_class
-
-    def step(self, state: int, byte: int) -> int | None:
-        target = self._table[state + self._byte_class[byte]]
-        return target if target >= 0 else None
-
-
-def _ladder(trie: TokenTrie, lazy: Any) -> dict[str, Fill]:
-    """A measurement of each form of 004 in plain Python."""
-    table, byte_class = np.array(lazy.transitions).tolist(), lazy.byte_class.tolist()
-    tree = build_tree((token, trie.token_bytes.of(token)) for token in trie.order.tolist())
-    array = flatten(tree)
-    forms: dict[str, Callable[[StackOfStates], set[int]]] = {
-        "004, recursion": partial(walk_recursive, tree),
-        "004, array": partial(walk_array, array),
-        "004, no recursion": partial(walk_flat, array),
-    }
-
-    def climb(form: Callable[[StackOfStates], set[int]]) -> tuple[int, masks.Mask, int]:
-        allowed, nanoseconds = time_call(partial(form, StackOfStates(_Rows(table, byte_class), 0)))
-        return nanoseconds, masks.mask_from_ids(sorted(allowed), trie.size), trie.size
-
-    return {name: partial(climb, form) for name, form in forms.items()}
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
