@@ -172,6 +172,15 @@ def test_a_token_is_told_against_the_length_of_a_text(tmp_path):
     assert table(told, "growth_token").frame["family"].tolist() == ["list"]
 
 
+def test_a_token_is_its_mask_and_its_advance_in_the_second_half_of_a_walk():
+    given = rows()
+    item = given[given["item_id"] == "memo a"].iloc[:1].assign(workload="4 tokens")
+    walk = [("mask", [9, 9, 10, 20]), ("advance", [7, 7, 2, 4])]
+    samples = [item.assign(measure=name, step=step, ns=ns) for name, all_ns in walk for step, ns in enumerate(all_ns)]
+    found = KIND.results(pd.concat(samples), {}, "memo").rows("grown")
+    assert found[["size", "token_mean"]].to_numpy().tolist() == [[4, 15 + 3]]
+
+
 def test_a_run_without_samples_has_no_tables():
     empty = KIND.results(rows().iloc[:0], {}, "peer")
     assert not [one.name for one in KIND.tables if one.build(empty).rows]

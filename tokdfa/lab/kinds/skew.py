@@ -258,6 +258,20 @@ KIND = model_kind(
     frames=frames,
     tables=(
         Summary(
+            "cost_vs_skew",
+            "Skew and cost of each way",
+            "Total variation of the answers from the ideal distribution, mean over the prompts: exact for local "
+            "masking; otherwise cross-fitted (too small in expectation, may be negative) with 1.96 standard errors. "
+            "Costs: medians over prompts. Passes: different prefixes that the model was asked about.",
+            by=("model", "strategy"),
+            values=(
+                *("prompts", _TV, "plug_in", "noise_floor", "local_tv", "compared", "token_seconds", "seconds"),
+                *("times_local", "tokens", "passes"),
+            ),
+            frame="points",
+            brief=("model", "strategy", "prompts", "total variation", "engine, a token", "all, an answer"),
+        ),
+        Summary(
             "skew",
             "Distribution skew",
             "Medians over the prompts that every engine went through. Exact: distances from the model's own "
@@ -304,31 +318,8 @@ KIND = model_kind(
             beside=(Stat("proper_share", "max", "proper share"),),
             frame="listed",
         ),
-        Summary(
-            "cost_vs_skew",
-            "Skew and cost of each way",
-            "Total variation of the answers from the ideal distribution, mean over the prompts: exact for local "
-            "masking; otherwise cross-fitted (too small in expectation, may be negative) with 1.96 standard errors. "
-            "Costs: medians over prompts. Passes: different prefixes that the model was asked about.",
-            by=("model", "strategy"),
-            values=(
-                *("prompts", _TV, "plug_in", "noise_floor", "local_tv", "compared", "token_seconds", "seconds"),
-                *("times_local", "tokens", "passes"),
-            ),
-            frame="points",
-            brief=("model", "strategy", "prompts", "total variation", "engine, a token", "all, an answer"),
-        ),
     ),
     charts=(
-        Distribution(
-            "skew_ecdf",
-            "Skew: share of prompts with at most so much",
-            "Engines that agree on every prompt share a curve.",
-            x="total_variation",
-            panels="model",
-            frame="several",
-            log=False,
-        ),
         *(
             Points(
                 f"cost_vs_skew_{name}",
@@ -347,8 +338,32 @@ KIND = model_kind(
                 ("seconds", "Skew against all time of an answer, with the model"),
             )
         ),
+        Distribution(
+            "skew_ecdf",
+            "Skew: share of prompts with at most so much",
+            "Engines that agree on every prompt share a curve.",
+            x="total_variation",
+            panels="model",
+            frame="several",
+            log=False,
+        ),
     ),
     sentences=(
+        Say(
+            "{model}: {strategy} ({prompts} prompts) is {tv} in total variation from the ideal; an answer takes "
+            "{seconds}, questions to matchers {token_seconds} by token.",
+            per=("model", "strategy"),
+            frame="points",
+            where="compared == ''",
+        ),
+        Say(
+            "{model}: {strategy} ({prompts} prompts): {tv} (plug-in {plug_in}, noise floor {noise_floor}), {compared} "
+            "local masking on the same prompts ({local_tv}); an answer takes {times_local} its time.",
+            per=("model", "strategy", "compared"),
+            blanks={"tv": _TV},
+            frame="points",
+            where="compared != ''",
+        ),
         Say(
             "{model}: P({choice}) is {probability} by the model itself.",
             per=("model",),
@@ -399,21 +414,6 @@ KIND = model_kind(
             f"than {OPEN:g} apart.",
             per=("model",),
             frame="lost",
-        ),
-        Say(
-            "{model}: {strategy} ({prompts} prompts) is {tv} in total variation from the ideal; an answer takes "
-            "{seconds}, questions to matchers {token_seconds} by token.",
-            per=("model", "strategy"),
-            frame="points",
-            where="compared == ''",
-        ),
-        Say(
-            "{model}: {strategy} ({prompts} prompts): {tv} (plug-in {plug_in}, noise floor {noise_floor}), {compared} "
-            "local masking on the same prompts ({local_tv}); an answer takes {times_local} its time.",
-            per=("model", "strategy", "compared"),
-            blanks={"tv": _TV},
-            frame="points",
-            where="compared != ''",
         ),
     ),
 )
