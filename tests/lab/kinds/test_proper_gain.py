@@ -90,7 +90,6 @@ def test_nothing_is_taken_and_every_constraint_is_told(rows: list[dict[str, Any]
     assert max(row["gain"] for row in mine) > 1
     told = Told(KIND, rows)
     assert [name for (name,) in told.values("proper_gain", "constraint and task")] == [
-        *("prose, texts", "umlauts, texts"),
         *("choice, topics", "regex, dates", "json_schema, calls", "grammar, code"),
     ]
     assert len(told.sentences) == 5

@@ -194,6 +194,7 @@ KIND = model_kind(
                 ),
                 Stat("is_gain", "share", "answers with a position above 1%"),
             ),
+            where=f"task != '{TEXTS}'",
             brief=("model", "tokenizer", "constraint and task", "bits given back"),
         ),
         Summary(
@@ -211,7 +212,15 @@ KIND = model_kind(
         ),
     ),
     charts=(
-        Bars("proper_gain", "Bits given back by proper masks", x=_GAIN, rows="what", log=False),
+        Bars(
+            "proper_gain",
+            "Bits given back by proper masks",
+            x=_GAIN,
+            rows="what",
+            log=False,
+            where=f"task != '{TEXTS}'",
+            optional=True,
+        ),
         Distribution(
             "improper_mass", "Improper mass of the next token", "Share of positions with at most so much.", x="mass"
         ),
