@@ -20,7 +20,7 @@ constraints.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -30,7 +30,6 @@ from tokdfa.lab.declare import Bars, Column, Kind, Listing, Pivot, Quotient, Say
 from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.measure.constraint_entry import item_constraint
-from tokdfa.lab.measure.drawn_texts import draw_texts
 from tokdfa.lab.measure.engines import Engines, EngineSet
 from tokdfa.lab.measure.forced_steps import WRONG_REFUSAL, follow_text
 from tokdfa.lab.measure.limits import OK, Failure, attempt
@@ -44,34 +43,25 @@ if TYPE_CHECKING:
 
 class Settings(Strict):
     """The settings of the experiment. `engines`: the first is what the others are compared with; `texts`: those of the
-    item's constraint, or label of a constraint -> its texts. `drawn`: how many more are drawn from a regex, of at most
-    `max_bytes` each (`tokdfa.lab.measure.drawn_texts`); of the `texts` those in its language are followed then.
+    item's constraint, of which those in the language of a regex are followed, or label of a constraint -> its texts.
     """
 
     engines: Engines
     texts: list[str] | dict[str, list[str]] = Field(default_factory=list)
-    drawn: Annotated[int, Field(ge=0, le=100_000)] = 0
-    max_bytes: Annotated[int, Field(ge=1, le=10_000)] = 300
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Follow the texts of one constraint. `settings`: those of `Settings`, ``tokenizer`` (name) and those of a
-    constraint. Raises OptionError if a constraint has no texts, ConfigError if there is none. `seed` draws texts.
+    constraint. Raises OptionError if a constraint has no texts, ConfigError if there is none. `seed` is not used.
     """
     typed = typed_settings(Settings, {key: value for key, value in settings.items() if key in Settings.model_fields})
     constraint = item_constraint({key: value for key, value in settings.items() if key != "texts"}).build()
-    given = typed.texts if isinstance(typed.texts, list) else typed.texts.get(settings.get("label", ""), [])
-    texts = [("given", one) for one in given]
-    if typed.drawn:
-        if not isinstance(constraint, Regex):
-            raise OptionError(f"texts are drawn from regexes; {constraint.name!r} is none")
+    texts = typed.texts if isinstance(typed.texts, list) else typed.texts.get(settings.get("label", ""), [])
+    if isinstance(typed.texts, list) and isinstance(constraint, Regex):
         language = attempt(compile_dfa, constraint)
-        drawn = attempt(draw_texts, constraint, typed.drawn, typed.max_bytes, seed)
-        if isinstance(language, Failure) or isinstance(drawn, Failure):
-            failure = language if isinstance(language, Failure) else drawn
-            assert isinstance(failure, Failure)
-            return [{"tokenizer": settings["tokenizer"], "constraint": constraint.name, **failure.columns}]
-        texts = [one for one in texts if language.accepts(one[1].encode())] + [("drawn", one) for one in drawn]
+        if isinstance(language, Failure):
+            return [{"tokenizer": settings["tokenizer"], "constraint": constraint.name, **language.columns}]
+        texts = [one for one in texts if language.accepts(one.encode())]
     if not texts:
         raise OptionError(f"the constraint {constraint.name!r} has no texts, nor has settings.texts any for it")
     tokenizer = load_tokenizer(settings["tokenizer"])
@@ -84,8 +74,8 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
             rows.append({**place, **compiled.columns})
             continue
         place["literals"] = compiled.sizes.get("literals")
-        for sample, (source, one) in enumerate(texts):
-            told = {"sample": sample, "source": source, "text": one, "status": OK, "message": ""}
+        for sample, one in enumerate(texts):
+            told = {"sample": sample, "text": one, "status": OK, "message": ""}
             rows.append({**place, **told, **follow_text(compiled, one, tokenizer)})
     return rows
 
@@ -95,13 +85,11 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     tokenizations are refused, the share of each case (of engines that count literals, those with some).
     """
     place = ["tokenizer", "constraint", "sample"]
-    told = ("engine", "source", "literals", "positions", "sample", "text", "steps", "calls")
+    told = ("engine", "literals", "positions", "sample", "text", "steps", "calls")
     rows = rows.reindex(columns=[*dict.fromkeys([*rows, *told])])
     followed = rows[rows["status"].isin([OK, WRONG_REFUSAL]) & ~(rows["literals"] == 0)]
-    if not (rows["source"] == "drawn").any():  # whether the given ones are of the language is not known
-        followed = followed[:0]
     followed = followed.assign(refused=followed["status"] == WRONG_REFUSAL)
-    cases = followed.groupby(["engine", "source", "constraint", "tokenizer"], sort=False)
+    cases = followed.groupby(["engine", "constraint", "tokenizer"], sort=False)
     sums = cases[["refused", "positions"]].sum()
     sums["texts"], sums["literals"] = cases.size(), cases["literals"].max()
     sums["forbidden"], sums["stopped"] = sums["refused"] / sums["texts"], sums["refused"] / sums["positions"]
@@ -135,7 +123,7 @@ KIND = Kind(
     measure=measure,
     settings=Settings,
     columns=(
-        *map(text, ("tokenizer", "engine", "constraint", "source", "text")),
+        *map(text, ("tokenizer", "engine", "constraint", "text")),
         Column("forbidden", "proper tokenizations forbidden", "share", "lower"),
         Column("stopped", "positions forbidden", "share", "lower"),
         *(text("engine_first", "against"), text("status", "kind"), text("message", "reason")),
@@ -181,7 +169,7 @@ KIND = Kind(
             "Of texts of the language, what the tokenizer makes of them, with an end token. Medians over tokenizers of "
             "the share that the engine forbids, and of the positions that they reach: those before or at the first "
             "forbidden token. Of engines that mute literals, constraints with some.",
-            by=("engine", "source", "constraint"),
+            by=("engine", "constraint"),
             values=(
                 *(Stat("literals", "max", "literals"), Stat("texts", "sum", "texts"), "forbidden"),
                 *(Stat("forbidden", "max", "forbidden, most"), "stopped"),
@@ -200,12 +188,11 @@ KIND = Kind(
         Bars(
             "refused",
             "Proper tokenizations that are refused",
-            "Of texts drawn from the pattern.",
+            "Of the constraint's texts.",
             x="forbidden",
             rows="constraint",
             by="tokenizer",
             frame="refusing",
-            where="source == 'drawn'",
             optional=True,
         ),
         Bars(
@@ -220,9 +207,9 @@ KIND = Kind(
     ),
     sentences=(
         Say(
-            "{engine}, {source} texts: {median} of the proper tokenizations are forbidden, {stopped} of the positions "
+            "{engine}: {median} of the proper tokenizations are forbidden, {stopped} of the positions "
             "they reach (medians of {cases} cases; at most {most}).",
-            per=("engine", "source"),
+            per=("engine",),
             blanks={
                 **{"median": "forbidden", "stopped": "stopped", "cases": "forbidden:count", "most": "forbidden:max"},
             },
