@@ -84,15 +84,15 @@ class CfgBuilder:
         return self.names[symbol] if symbol >= 0 else self._lexemes[~symbol].name
 
     def finish(self, start: int, skip: Lexeme | None = None) -> Cfg:
-        """The grammar. `skip` becomes the last lexeme, even if a lexeme of the rules has the same expression."""
+        """The grammar of the nonterminal `start`. `skip` becomes the last lexeme, even if a lexeme of the rules has the
+        same expression.
+        """
         lexemes = (*self._lexemes, *((skip,) if skip else ()))
         count = len(lexemes)
-
-        def number(symbol: int) -> int:
-            return count + symbol if symbol >= 0 else ~symbol
-
         rules = tuple(
-            (number(left), tuple(map(number, right))) for left, rights in enumerate(self._rules) for right in rights
+            (count + left, tuple([count + symbol if symbol >= 0 else ~symbol for symbol in right]))
+            for left, rights in enumerate(self._rules)
+            for right in rights
         )
         names = (*(lexeme.name for lexeme in lexemes), *self.names)
-        return Cfg(lexemes, names, rules, number(start), count - 1 if skip else -1, self.store)
+        return Cfg(lexemes, names, rules, count + start, count - 1 if skip else -1, self.store)

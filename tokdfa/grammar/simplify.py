@@ -45,6 +45,8 @@ def remove_useless(cfg: Cfg) -> Cfg:
         )
     rules = [(left, right) for left, right in cfg.rules if left in productive and productive.issuperset(right)]
     kept = reachable_symbols(Cfg(cfg.lexemes, cfg.names, tuple(rules), cfg.start, cfg.skip, cfg.store))
+    if len(rules) == len(cfg.rules) and len(kept | {cfg.skip} - {-1}) == len(cfg.names):
+        return cfg  # as most are
     return _renumber(cfg, kept, [(left, right) for left, right in rules if left in kept])
 
 

@@ -56,7 +56,7 @@ class LibraryParser(Parser):
             self.refuse("a pattern that can match the empty string", 0)
         return node
 
-    def read_again(self, closing: str) -> bool:
+    def read_again(self) -> bool:
         return False  # sets know their places
 
     def read_bar(self) -> None:

@@ -45,6 +45,8 @@ LOOK_AHEADS = ("=", "!")
 LOOK_BEHINDS = ("<=", "<!")
 #: What is repeated is found by its text up to its first closing bracket, which must be within so many characters.
 MAX_KEY = 500
+#: Classes that are kept under the same flags.
+MAX_CLASSES = 512
 NOTHING_TO_REPEAT = "nothing to repeat"
 MULTIPLE_REPEAT = "multiple repeat; group the first one to repeat it"
 
@@ -72,7 +74,7 @@ class Group:
 
 
 class _Known(NamedTuple):
-    """A class or a group that has been read: where, under which flags, and with how many levels of groups."""
+    """A group that has been read: where, under which flags, and with how many levels of groups."""
 
     start: int
     end: int
@@ -91,7 +93,7 @@ class Parser(AtomReader):
         #: Atomic nodes that have been read, by identity, and where.
         self.atomic_at: dict[int, int] = {}
         self.pool = NodePool()
-        #: Classes and groups that have been read, by their `key`; of several with one key the last.
+        #: Groups that have been read, by their `key`; of several with one key the last.
         self.known: dict[str, _Known] = {}
         #: Where the first lazy quantifier has its question mark, if there is one.
         self.first_lazy = -1
@@ -216,7 +218,7 @@ class Parser(AtomReader):
     # Groups.
 
     def read_group_start(self) -> None:
-        if self.read_again(")"):
+        if self.read_again():
             return
         start, dialect, outer_flags = self.position, self.dialect, self.flags
         opening = _longest_opening(dialect, self.pattern, start)
@@ -290,7 +292,9 @@ class Parser(AtomReader):
             behind = LookBehind(node, group.kind == "<!", group.position)
             self.groups[-1].add(behind, group.position, NOTHING_TO_REPEAT)
             return
-        self.keep(_Known(group.position, self.position, self.flags, node, group.depth + 1), ")")
+        known = _Known(group.position, self.position, self.flags, node, group.depth + 1)
+        self.known[self.key(group.position, ")")] = known
+        self.add_known(known, group.position)
 
     # Quantifiers.
 
@@ -380,20 +384,29 @@ class Parser(AtomReader):
         self.add_assertion(self.dialect.assertions[letter], 2)
 
     def read_bracket(self) -> None:
-        start = self.position
-        if not self.read_again("]"):
+        start, text = self.position, self.pattern
+        known, key = _known_classes(self.dialect, self.flags, self.ascii_classes), self.key(start, "]")
+        found = known.get(key)
+        if found is not None and text.startswith(found[0], start):
+            self.position += len(found[0])
+            node = found[1]
+        else:  # where a class ends depends on its own text only, so what is known by it needs no other reading
             node = self.char_set(self.read_class())
-            self.keep(_Known(start, self.position, self.flags, node, 0), "]")
+            if self.position - start <= MAX_KEY:
+                if len(known) >= MAX_CLASSES:
+                    known.clear()
+                known[key] = text[start : self.position], node
+        self.groups[-1].add(node, start)
 
     # What is repeated.
 
-    def read_again(self, closing: str) -> bool:
-        """Read a class or a group whose text has been read before, under the same flags: it is the same node.
+    def read_again(self) -> bool:
+        """Read a group whose text has been read before, under the same flags: it is the same node.
 
         Where it ends depends on its own text only, so no other reading is possible.
         """
         start, text = self.position, self.pattern
-        known = self.known.get(self.key(start, closing))
+        known = self.known.get(self.key(start, ")"))
         if known is None or known.flags is not self.flags:
             return False
         if len(self.groups) + known.depth > self.dialect.max_nesting + 1:
@@ -403,11 +416,6 @@ class Parser(AtomReader):
         self.position += known.end - known.start
         self.add_known(known, start)
         return True
-
-    def keep(self, read: _Known, closing: str) -> None:
-        """Add to the open group what has just been read, and know it again."""
-        self.known[self.key(read.start, closing)] = read
-        self.add_known(read, read.start)
 
     def add_known(self, known: _Known, begin: int) -> None:
         group = self.groups[-1]
@@ -431,6 +439,12 @@ def _takes_all(body: Node, after: tuple[Ranges, bool] | None, is_end: bool) -> b
     if after is None or not isinstance(body, Repeat) or not isinstance(body.body, CharSet):
         return False
     return not intersection(body.body.ranges, after[0]) and (is_end or not after[1])
+
+
+@cache
+def _known_classes(dialect: Dialect, flags: Flags, ascii_classes: bool) -> dict[str, tuple[str, CharSet]]:
+    """What has been read of classes: by their key all that is written, and the node."""
+    return {}
 
 
 @cache
