@@ -248,6 +248,13 @@ KIND = Kind(
         _by_constraint("mask_mean", "Mean mask time"),
         _by_constraint("mask_p99", "P99 mask time"),
         _by_constraint("seen_p50", "Time of a mask seen before"),
+        Pivot(
+            "memory",
+            "Retained memory by constraint and tokenizer",
+            "With all that the masks of the walks have made; what a vocabulary shares is not in it. The least is bold.",
+            rows=("tokenizer", "constraint"),
+            value="memory_retained_bytes",
+        ),
         *(
             Pivot(
                 f"growth_{cost}",
