@@ -33,7 +33,7 @@ FAST = {
     "regex": "shortest",
     "proper": "replay",
     "grammar": "special",
-    "token_automata": "token_index",
+    "token_automata": "token_rows",
     "program": "printing",
     "json_schema": "clauses object_states",
     "backends": "base brute_force",

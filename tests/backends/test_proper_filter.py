@@ -7,10 +7,11 @@ import pytest
 from tests.backends.proper_oracle import allowed, check_texts
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.backends.matcher_situations import MatcherSituations
+from tokdfa.backends.numbered_states import NumberedMatcher
 from tokdfa.backends.proper import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CartesianMergeMatcher
-from tokdfa.backends.token_index import TokenIndex, _IndexMatcher
+from tokdfa.backends.token_index import TokenIndex
 from tokdfa.backends.tokens_dfa.strategy import TokensDfa
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import OptionError, UnsupportedConstraint
@@ -23,7 +24,7 @@ TEXTS = [
 ]
 
 
-def filtered(text: _IndexMatcher, proper: CartesianMergeMatcher, lookahead: int) -> ProperFilter:
+def filtered(text: NumberedMatcher, proper: CartesianMergeMatcher, lookahead: int) -> ProperFilter:
     liveness = ProperLiveness(MatcherSituations(text), proper.states, lookahead) if lookahead else None
     return ProperFilter(text, proper, liveness)
 
@@ -59,7 +60,7 @@ def test_lookahead_as_long_as_the_texts_is_exact(name: str) -> None:
     class Filtered:
         def start(self, context: tuple[int, ...] = ()) -> ProperFilter:
             one, other = text.start(), proper.start(context)
-            assert isinstance(one, _IndexMatcher)
+            assert isinstance(one, NumberedMatcher)
             assert isinstance(other, CartesianMergeMatcher)
             return filtered(one, other, 20)
 
@@ -73,7 +74,7 @@ def test_too_short_a_lookahead_sees_no_dead_end_within_it() -> None:
         TokenIndex(vocabulary).compile(Choice(TEXTS)).start(),
         proper_texts(vocabulary).start(),
     )
-    assert isinstance(text, _IndexMatcher)
+    assert isinstance(text, NumberedMatcher)
     assert isinstance(proper, CartesianMergeMatcher)
     counts = [len(allowed(filtered(text, proper, lookahead), vocabulary)) for lookahead in (0, 1, 2, 8)]
     assert counts == sorted(counts, reverse=True)

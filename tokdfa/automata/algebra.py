@@ -5,9 +5,7 @@ This module holds the Boolean operations and equality, and is the front door to 
 the coarsest byte classes. `minimize` gives a canonical form: two languages are equal iff the arrays are. Languages are
 sets of byte strings, so `complement` contains byte strings that are not UTF-8.
 
-Equality is decided by the union-find algorithm of Hopcroft and Karp as restated by M. Almeida, N. Moreira and R. Reis,
-"Testing the equivalence of regular languages", arXiv 0907.5058, run breadth-first so that the word it finds is a
-shortest one (see `distinguishing_word`).
+What one automaton accepts and another does not is the product in which just one of them accepts.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from tokdfa.core.jit import kernel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.automata.liveness import Flags, Table
+    from tokdfa.automata.liveness import Table
 
 __all__ = [
     "complement",
@@ -39,6 +37,7 @@ __all__ = [
     "is_empty",
     "live_states",
     "minimize",
+    "same_language",
     "shortest_word",
     "trim",
     "union",
@@ -132,71 +131,21 @@ def explore_pairs_kernel(
     return keys[:count].copy(), table[:head].copy()
 
 
-def distinguishing_word(a: Dfa, b: Dfa) -> bytes | None:
+def same_language(a: Dfa, b: Dfa) -> bool:
+    """Whether both accept the same words: whether their canonical forms are the same arrays."""
+    ours, theirs = minimize(a), minimize(b)
+    return all(
+        np.array_equal(getattr(ours, name), getattr(theirs, name))
+        for name in ("transitions", "byte_class", "accepting")
+    )
+
+
+def distinguishing_word(a: Dfa, b: Dfa, limit: int = STATE_LIMIT) -> bytes | None:
     """A shortest word that exactly one of the two accepts; None iff they have the same language.
 
-    Merges the states that equality would force to be equal, breadth-first from the pair of starts (Hopcroft and Karp;
-    arXiv 0907.5058, section 3). At most |a| + |b| merges, so O((|a| + |b|) x classes) up to the union-find's logarithm,
-    where a product may visit |a| x |b| pairs.
-
-    Why the first word found is a shortest one: a pair is skipped only if a chain of earlier pairs joins its two
-    states. A word that tells the skipped pair apart tells some pair of the chain apart, and that pair was met at most
-    as deep. So skipping never loses the last chance of a shortest word.
+    LimitExceeded if more than `limit` pairs of states can be reached; `same_language` needs no pairs.
     """
-    _, representatives = common_classes(a.byte_class, b.byte_class)
-    # One automaton with the states of a, those of b, and a dead one at the end, which -1 looks up.
-    dead = a.state_count + b.state_count
-    table = np.full((dead + 1, len(representatives)), dead, dtype=np.int32)
-    first = np.take(a.transitions, a.byte_class[representatives], axis=1)
-    second = np.take(b.transitions, b.byte_class[representatives], axis=1)
-    table[: a.state_count] = np.where(first < 0, dead, first)
-    table[a.state_count : dead] = np.where(second < 0, dead, second + a.state_count)
-    accepting = np.concatenate([a.accepting, b.accepting, [False]])
-    pairs = np.empty((dead + 2, 2), dtype=np.int32)
-    origins = np.empty((dead + 2, 2), dtype=np.int32)
-    pairs[0] = (a.start if a.start >= 0 else dead, b.start + a.state_count if b.start >= 0 else dead)
-    found = _find_difference_kernel(table, accepting, pairs, origins)
-    if found < 0:
-        return None
-    word = bytearray()
-    while found > 0:
-        word.append(representatives[origins[found, 1]])
-        found = int(origins[found, 0])
-    return bytes(reversed(word))
-
-
-@kernel
-def _find_difference_kernel(table: Table, accepting: Flags, pairs: Table, origins: Table) -> int:
-    """The index of the first pair, breadth-first from ``pairs[0]``, of which one state accepts; -1 if there is none.
-
-    `table` is complete (no -1). Fills `pairs` (the queue) and `origins`: (index of the pair before, class) of each.
-    """
-    if accepting[pairs[0, 0]] != accepting[pairs[0, 1]]:
-        return 0
-    parent = np.arange(len(table))
-    parent[pairs[0, 1]] = pairs[0, 0]
-    count = 1
-    head = 0
-    while head < count:
-        for column in range(table.shape[1]):
-            p, q = table[pairs[head, 0], column], table[pairs[head, 1], column]
-            p_root, q_root = parent[p], parent[q]
-            while parent[p_root] != p_root:
-                parent[p_root] = parent[parent[p_root]]
-                p_root = parent[p_root]
-            while parent[q_root] != q_root:
-                parent[q_root] = parent[parent[q_root]]
-                q_root = parent[q_root]
-            if p_root == q_root:
-                continue
-            parent[q_root] = p_root
-            pairs[count, 0], pairs[count, 1] = p, q
-            origins[count, 0], origins[count, 1] = head, column
-            if accepting[p] != accepting[q]:
-                return count
-            count += 1
-        head += 1
-    return -1
+    return shortest_word(_combine(a, b, EITHER, np.not_equal, limit))
 
 
 def _warm_up() -> None:
@@ -206,4 +155,4 @@ def _warm_up() -> None:
     table[:, ord("a")], table[:, ord("b")] = (2, 0, 0), 1
     toy = Dfa.from_table(table, np.array([False, True, False]), 0)
     live_states(toy)
-    distinguishing_word(minimize(toy), intersection(toy, complement(toy)))
+    minimize(intersection(toy, complement(toy)))

@@ -56,6 +56,17 @@ def live_states(dfa: Dfa) -> Flags:
     return live
 
 
+def coaccessible_states(offsets: npt.NDArray[np.integer], targets: npt.NDArray[np.integer], accepting: Flags) -> Flags:
+    """bool, shape (states,): from which states acceptance can be reached along ``targets[offsets[s]:offsets[s + 1]]``.
+
+    O(transitions), of any automaton, whatever its letters are.
+    """
+    sources = np.repeat(np.arange(len(accepting), dtype=np.int32), np.diff(offsets))
+    distances = np.where(accepting, np.int32(0), np.int32(-1))
+    _measure_distances_kernel(sources, targets.astype(np.int32), distances)
+    return distances >= 0
+
+
 def trim(dfa: Dfa) -> Dfa:
     """The live part of `dfa`: same language, states numbered breadth-first from start 0, coarsest byte classes.
 

@@ -1,14 +1,13 @@
 """The situations of matchers: see `tokdfa.backends.situation_source`.
 
 The grammar engines find where all tokens lead by one walk over the token trie (`earley_trie.targets`,
-`pushdown_trie.targets`). Here are those of strategies whose states are numbers, with a table by which a compiled
-constraint knows the same, and of any other, a token at a time.
+`pushdown_trie.targets`), strategies whose states are numbers by their tables (`numbered_states`). Here are those of any
+other matcher, a token at a time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,49 +21,6 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]
-
-
-class Numbered(Protocol):
-    """What `NumberedSituations` asks of a compiled constraint."""
-
-    def step(self, state: int, token: int) -> int:
-        """The state after `token`, or -1."""
-
-    def targets(self, state: int) -> Int32:
-        """The state after each token: int32, shape (V,), -1 where a token is not allowed."""
-
-    def accepts(self, state: int) -> bool:
-        """Whether the text may end in `state`."""
-
-    def fill(self, state: int, out: Mask) -> None:
-        """Overwrite `out` with the mask of `state`."""
-
-
-@dataclass(frozen=True)
-class NumberedSituations(SituationSource):
-    """The states of a compiled constraint, each its own number."""
-
-    compiled: Numbered
-
-    def number(self, state: int) -> int:
-        """The state itself."""
-        return state
-
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-        return self.compiled.step(situation, token)
-
-    def targets(self, situation: int) -> Int32:
-        """The situation after each token: int32, shape (V,), -1 where a token is not allowed."""
-        return self.compiled.targets(situation)
-
-    def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
-        self.compiled.fill(situation, out)
-
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
-        return self.compiled.accepts(situation)
 
 
 class MatcherSituations(SituationSource):

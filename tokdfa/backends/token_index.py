@@ -26,20 +26,19 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import Backend, CompiledConstraint, Option, StateMatcher
+from tokdfa.automata.liveness import coaccessible_states
+from tokdfa.backends.base import Backend, CompiledConstraint, Option
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.matcher_situations import NumberedSituations
+from tokdfa.backends.numbered_states import NumberedMatcher, NumberedStates, RowTable, set_ends
 from tokdfa.constraint import JsonSchema
 from tokdfa.core.jit import kernel
-from tokdfa.token_automata.liveness import cannot_spell, live_states, spells_every_byte
+from tokdfa.token_automata.liveness import cannot_spell, spells_every_byte
 from tokdfa.token_automata.prefix_graphs import bytes_alive
 from tokdfa.token_automata.token_index import build_token_table
-from tokdfa.vocabulary.mask_store import NARROW, MaskStore, write_tokens_kernel
+from tokdfa.vocabulary.mask_store import MaskStore
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk, walk_collect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.regex.lazy_dfa import LazyDfa
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
 #: The most states that a lazy index ever makes: a generation visits few, so this only bounds memory.
@@ -96,33 +94,7 @@ class TokenIndex(Backend):
         return ExplicitTokenIndex(self, constraint, dfa, phases, complete)
 
 
-class _IndexMatcher(StateMatcher[int]):
-    """A matcher over either index; its state is a state (explicit) or a row offset (lazy)."""
-
-    def __init__(self, index: LazyTokenIndex | ExplicitTokenIndex) -> None:
-        super().__init__(index.vocab, 0)
-        self._index = index
-        self._serve_from(index.masks)
-
-    def _step(self, state: int, token: int) -> int | None:
-        target = self._index.step(state, token)
-        return None if target < 0 else target
-
-    def _accepts(self, state: int) -> bool:
-        return self._index.accepts(state)
-
-    def _fill(self, state: int, out: Mask) -> None:
-        if not self._index.masks.fill(state, out):
-            self._index.make_mask(state, out, self._count)
-
-    def situation_source(self) -> NumberedSituations:
-        return NumberedSituations(self._index)
-
-    def _fork_empty(self) -> _IndexMatcher:
-        return _IndexMatcher(self._index)
-
-
-class LazyTokenIndex(CompiledConstraint):
+class LazyTokenIndex(CompiledConstraint, NumberedStates):
     """The index on demand: a lazy DFA, and the masks asked for so far. States are row offsets of the DFA's table."""
 
     def __init__(self, backend: TokenIndex, constraint: Constraint, automaton: LazyDfa, phases: Phases) -> None:
@@ -141,9 +113,9 @@ class LazyTokenIndex(CompiledConstraint):
             "bytes": self.automaton.nbytes + self.masks.nbytes,
         }
 
-    def _start(self, context: tuple[int, ...]) -> _IndexMatcher:
+    def _start(self, context: tuple[int, ...]) -> NumberedMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
-        return _IndexMatcher(self)
+        return NumberedMatcher(self)
 
     def accepts(self, state: int) -> bool:
         """Whether the text may end in `state`."""
@@ -174,110 +146,60 @@ class LazyTokenIndex(CompiledConstraint):
         found[tokens[:count]] = reached[:count]
         return found
 
-    def fill(self, state: int, out: Mask) -> None:
-        """Write the mask of `state`."""
-        if not self.masks.fill(state, out):
-            self.make_mask(state, out, lambda **_: None)
-
-    def make_mask(self, state: int, out: Mask, count: Callable[..., None]) -> None:
+    def make_mask(self, state: int, out: Mask) -> dict[str, int]:
         """Write the mask of `state` by a walk, and keep it if masks are cached."""
         out.fill(0)
         with self.masks.lock, self.working:
             if self._per_token:
                 allowed = [token for token in self.vocab.trie.order.tolist() if self.step(state, token) >= 0]
                 out |= masks.mask_from_ids(allowed, self.vocab.size)
-                count(masks_made=1, tokens_run=self.vocab.trie.order.size)
+                work = {"tokens_run": self.vocab.trie.order.size}
             else:
                 visited, skipped, filled = walk(self.vocab.trie, self.automaton, state, out)
-                count(masks_made=1, trie_nodes_visited=visited, trie_nodes_skipped=skipped, rows_filled=filled)
+                work = {"trie_nodes_visited": visited, "trie_nodes_skipped": skipped, "rows_filled": filled}
             if self.accepts(state):
-                _set_ends(out, self.vocab)
+                set_ends(out, self.vocab)
             if self._keep:
                 self.masks.keep(state, out)
                 self._update_sizes()
+        return {"masks_made": 1, **work}
 
 
 class ExplicitTokenIndex(CompiledConstraint):
-    """The index of all states that tokens can reach, as a `TokenTable`; state 0 is the start."""
+    """The index of all states that tokens can reach, as a `RowTable`."""
 
     def __init__(self, backend: TokenIndex, constraint: Constraint, dfa: Dfa, phases: Phases, complete: bool) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
-        self.dfa = dfa
-        self.phases = phases
-        self.masks = MaskStore(backend.settings["mask_mb"] << 20, masks.mask_words(self.vocab.size))
-        self._keep = bool(backend.settings["cache_masks"])
-        self._order, self._rank_of = self.vocab.trie.order, self.vocab.trie.rank_of
-        self._ends = np.array(self.vocab.end_tokens, dtype=np.int32)
+        self.dfa, self.phases, settings = dfa, phases, backend.settings
         with phases.measure("index"):
-            by_trie = backend.settings["walk"] == "trie"
-            table = build_token_table(self.vocab, dfa, by_trie=by_trie, max_entries=backend.settings["max_transitions"])
-            self.accepting = dfa.accepting[table.dfa_states]
+            by_trie = settings["walk"] == "trie"
+            table = build_token_table(self.vocab, dfa, by_trie=by_trie, max_entries=settings["max_transitions"])
+            accepting = dfa.accepting[table.dfa_states]
             if not complete:
-                live = live_states(table.offsets, table.targets, self.accepting)
+                live = coaccessible_states(table.offsets, table.targets, accepting)
                 if not live[0]:
                     raise cannot_spell(dfa, self.vocab, constraint.name)
                 table = table.keep(live)
-            self.table = table.compact()
-        self._table_bytes = self.table.nbytes + self.accepting.nbytes + self.dfa.nbytes
+            cache_bytes = settings["mask_mb"] << 20
+            self.states = RowTable(self.vocab, table.compact(), accepting, cache_bytes, settings["cache_masks"])
         self.sizes = {
-            "states": len(self.accepting),
-            "transitions": len(self.table.ranks),
-            "byte_classes": self.dfa.class_count,
-            "bytes": self._table_bytes,
+            "states": len(accepting),
+            "transitions": len(self.states.table.ranks),
+            "byte_classes": dfa.class_count,
+            "bytes": self.states.nbytes + dfa.nbytes,
         }
 
-    def _start(self, context: tuple[int, ...]) -> _IndexMatcher:
+    def _start(self, context: tuple[int, ...]) -> NumberedMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
-        return _IndexMatcher(self)
+        return NumberedMatcher(self.states)
 
     def accepts(self, state: int) -> bool:
         """Whether the text may end in `state`."""
-        return bool(self.accepting[state])
-
-    def step(self, state: int, token: int) -> int:
-        """The state after `token`, or -1: binary search in the state's row."""
-        return self.table.look_up(state, int(self._rank_of[token]))
+        return self.states.accepts(state)
 
     def transitions(self, state: int) -> dict[int, int]:
         """The state's row of the index: token -> state."""
-        row = slice(int(self.table.offsets[state]), int(self.table.offsets[state + 1]))
-        tokens = self.vocab.trie.order[self.table.ranks[row]]
-        return dict(zip(tokens.tolist(), self.table.targets[row].tolist(), strict=True))
-
-    def targets(self, state: int) -> npt.NDArray[np.int32]:
-        """The state after each token: int32, shape (V,), -1 where a token is not allowed."""
-        row = slice(int(self.table.offsets[state]), int(self.table.offsets[state + 1]))
-        found = np.full(self.vocab.size, DEAD, dtype=np.int32)
-        found[self._order[self.table.ranks[row]]] = self.table.targets[row]
-        return found
-
-    def fill(self, state: int, out: Mask) -> None:
-        """Write the mask of `state`."""
-        if not self.masks.fill(state, out):
-            self.make_mask(state, out, lambda **_: None)
-
-    def make_mask(self, state: int, out: Mask, count: Callable[..., None]) -> None:
-        """Write the mask of `state` from its row, and keep it if masks are cached."""
-        begin, end = self.table.offsets[state : state + 2].tolist()
-        if self._keep and end - begin + len(self._ends) <= NARROW:
-            tokens = self._order[self.table.ranks[begin:end]]
-            if self.accepting[state]:
-                tokens = np.concatenate([tokens, self._ends])
-            self.masks.keep_tokens(state, tokens)
-            write_tokens_kernel(tokens, out)
-        else:
-            _write_row_kernel(self.table.ranks, begin, end, self._order, out)
-            if self.accepting[state]:
-                _set_ends(out, self.vocab)
-            if self._keep:
-                self.masks.keep(state, out)
-        self.sizes["bytes"] = self._table_bytes + self.masks.nbytes
-        count(masks_made=1)
-
-
-def _set_ends(mask: Mask, vocab: Vocabulary) -> None:
-    for end in vocab.end_tokens:
-        masks.set_token(mask, end)
+        return self.states.row(state)
 
 
 @kernel
@@ -292,15 +214,6 @@ def _read_bytes_kernel(transitions, byte_class, byte_data, position, end, row): 
         row = np.int64(target)
         position += 1
     return np.int64(row), position, True
-
-
-@kernel
-def _write_row_kernel(ranks, begin, end, order, out):  # type: ignore[no-untyped-def]
-    """Overwrite `out` with the tokens of ranks[begin:end]."""
-    out[:] = 0
-    for k in range(begin, end):
-        token = order[ranks[k]]
-        out[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
 
 
 def _warm_up() -> None:

@@ -3,7 +3,7 @@
 An automaton with only live states promises that some *bytes* complete the text. Tokens may not be able to spell them.
 If every byte that the automaton reads is a token by itself, they always are (`spells_every_byte`); all real tokenizers
 with byte fallback or byte-level merges are in this case, and nothing needs computing. Otherwise liveness is a property
-of the states between tokens, found backwards from the accepting ones (`live_states`).
+of the states between tokens, found backwards from the accepting ones (`tokdfa.automata.liveness.coaccessible_states`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from tokdfa.core.jit import kernel
 from tokdfa.errors import VocabularyCannotSpell
 
 if TYPE_CHECKING:
@@ -25,19 +24,6 @@ if TYPE_CHECKING:
 def spells_every_byte(vocab: Vocabulary, bytes_read: npt.NDArray[np.bool_]) -> bool:
     """Whether each byte of `bytes_read` (bool, shape (256,)) is a token by itself."""
     return bool(vocab.single_byte_tokens[bytes_read].all())
-
-
-def live_states(
-    offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.integer], accepting: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
-    """bool, shape (states,): from which states acceptance can be reached along ``targets[offsets[s]:offsets[s+1]]``.
-
-    Repeated sweeps until nothing changes; O(transitions x length of the longest shortest completion) at worst.
-    """
-    live = accepting.copy()
-    while _spread_liveness_kernel(offsets, targets, live):
-        pass
-    return live
 
 
 def cannot_spell(dfa: Dfa, vocab: Vocabulary, name: str) -> VocabularyCannotSpell:
@@ -96,17 +82,3 @@ def _fewest_missing(dfa: Dfa, lacking: npt.NDArray[np.bool_]) -> bytes:
         state, byte = came_from[state]
         used.add(byte)
     return bytes(sorted(byte for byte in used if lacking[byte]))
-
-
-@kernel
-def _spread_liveness_kernel(offsets, targets, live):  # type: ignore[no-untyped-def]
-    """Mark states with a live target; returns whether any was new. Later states, mostly nearer the end, first."""
-    changed = False
-    for state in range(len(live) - 1, -1, -1):
-        if not live[state]:
-            for k in range(offsets[state], offsets[state + 1]):
-                if live[targets[k]]:
-                    live[state] = True
-                    changed = True
-                    break
-    return changed

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tokdfa.automata.algebra import distinguishing_word
+from tokdfa.automata.algebra import same_language
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import (
@@ -118,7 +118,7 @@ def _keep_texts(pattern: str, constraint: Regex | Choice) -> FittedPattern:
         plain = _byte_automaton(require("outlines_core"), pattern)
     except ValueError:
         return FittedPattern(pattern)  # compiling it says why
-    if distinguishing_word(wanted, plain) is None:
+    if same_language(wanted, plain):
         return FittedPattern(pattern)
     return primed if wanted.accepts(b"") else FittedPattern(f"(?:{pattern})\\z")
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tokdfa import mask as masks
 from tokdfa.automata.graph import token_automaton_to_networkx
-from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
+from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases
 from tokdfa.backends.explicit_automaton import explicit_automaton
+from tokdfa.backends.numbered_states import NumberedMatcher, RowTable
 from tokdfa.backends.proper_merge.context import begun_text, no_way_on, read_context, refuse_isolated
 from tokdfa.backends.proper_merge.letter_automaton import letter_automaton, marker_letter
 from tokdfa.backends.proper_merge.marked_product import marked_product
@@ -33,16 +33,13 @@ from tokdfa.backends.proper_merge.merging_stages import MergeStages
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.token_rows import TokenRows
-from tokdfa.vocabulary.mask_store import NARROW, MaskStore, write_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.backends.proper_merge.context import Hypotheses
     from tokdfa.constraint import Constraint
-    from tokdfa.mask import Mask
     from tokdfa.proper.canonical import Canonicity
     from tokdfa.proper.pretokenizer_dfa import MarkedDfa
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: How many tables for contexts, and merged automata that they come from, are kept beside the table of no context.
 CONTEXT_TABLES = 8
@@ -157,7 +154,8 @@ class ProperIndex(CompiledConstraint):
         return rows.minimal() if self._settings["minimal"] else rows
 
     def _make_table(self, rows: TokenRows) -> RowTable:
-        return RowTable(rows, self.vocab, self._settings["mask_mb"] << 20)
+        accepting = np.array(rows.accepting, dtype=np.bool_)
+        return RowTable(self.vocab, rows.table(self.vocab), accepting, self._settings["mask_mb"] << 20)
 
     def _find_table(self, inside: int, hypotheses: Hypotheses, refused: frozenset[int]) -> RowTable:
         """The table for texts that go on; `refused`: what would merge with the last token."""
@@ -168,7 +166,7 @@ class ProperIndex(CompiledConstraint):
             raise no_way_on(self.constraint.name)
         return self._make_table(rows)
 
-    def _start(self, context: tuple[int, ...]) -> _RowMatcher:
+    def _start(self, context: tuple[int, ...]) -> NumberedMatcher:
         """A matcher after the tokens `context`, which the first token must not merge with.
 
         Reading the context costs a few us a token; one that leaves something new open costs as much as compiling.
@@ -178,7 +176,7 @@ class ProperIndex(CompiledConstraint):
         canonicity = self.canonicity
         found = begun_text(canonicity, self._marked, self.dfa, context)
         if found is None:
-            return _RowMatcher(self.table)
+            return NumberedMatcher(self.table)
         try:
             merged = self._merge_after(found.inside, found.hypotheses)
         except EmptyLanguageError:
@@ -186,7 +184,7 @@ class ProperIndex(CompiledConstraint):
         first = {token for rows, _ in merged if rows.start >= 0 for token in rows.rows[rows.start]}
         first.discard(marker_letter(canonicity))
         refused = {token for token in first if not canonicity.pair_is_canonical(found.last, token)}
-        return _RowMatcher(self._table_after(found.inside, found.hypotheses, frozenset(refused)))
+        return NumberedMatcher(self._table_after(found.inside, found.hypotheses, frozenset(refused)))
 
     def transitions(self, state: int) -> dict[int, int]:
         """The row of a state (0 is the start): token -> state."""
@@ -206,65 +204,3 @@ class ProperIndex(CompiledConstraint):
             for token, target in row.items()
         ]
         return token_automaton_to_networkx(edges, 0, np.flatnonzero(rows.accepting).tolist())
-
-
-class RowTable:
-    """The rows of an automaton in compressed form, with the masks asked for so far. State 0 is the start."""
-
-    def __init__(self, rows: TokenRows, vocab: Vocabulary, cache_bytes: int) -> None:
-        self.vocab = vocab
-        self.table = rows.table(vocab)
-        self.accepting = np.array(rows.accepting, dtype=np.bool_)
-        self.masks = MaskStore(cache_bytes, masks.mask_words(vocab.size))
-        self._order, self._rank_of = vocab.trie.order, vocab.trie.rank_of
-        self._ends = np.array(vocab.end_tokens, dtype=np.int32)
-
-    @property
-    def nbytes(self) -> int:
-        return self.table.nbytes + self.accepting.nbytes + self.masks.nbytes
-
-    def step(self, state: int, token: int) -> int:
-        """The state after `token`, or -1: binary search in the row."""
-        return self.table.look_up(state, int(self._rank_of[token]))
-
-    def row(self, state: int) -> dict[int, int]:
-        """Token -> state, in the byte order of tokens."""
-        begin, end = self.table.offsets[state : state + 2].tolist()
-        tokens = self._order[self.table.ranks[begin:end]].tolist()
-        return dict(zip(tokens, self.table.targets[begin:end].tolist(), strict=True))
-
-    def make_mask(self, state: int, out: Mask) -> None:
-        """Write the mask of `state` from its row, and keep it."""
-        begin, end = self.table.offsets[state : state + 2].tolist()
-        tokens = self._order[self.table.ranks[begin:end]]
-        if self.accepting[state]:
-            tokens = np.concatenate([tokens, self._ends])
-        write_tokens_kernel(tokens, out)
-        if len(tokens) <= NARROW:
-            self.masks.keep_tokens(state, tokens)
-        else:
-            self.masks.keep(state, out)
-
-
-class _RowMatcher(StateMatcher[int]):
-    """A matcher over one table."""
-
-    def __init__(self, table: RowTable) -> None:
-        super().__init__(table.vocab, 0)
-        self.table = table
-        self._serve_from(table.masks)
-
-    def _step(self, state: int, token: int) -> int | None:
-        target = self.table.step(state, token)
-        return None if target < 0 else target
-
-    def _accepts(self, state: int) -> bool:
-        return bool(self.table.accepting[state])
-
-    def _fill(self, state: int, out: Mask) -> None:
-        if not self.table.masks.fill(state, out):
-            self.table.make_mask(state, out)
-            self._count(masks_made=1)
-
-    def _fork_empty(self) -> _RowMatcher:
-        return _RowMatcher(self.table)

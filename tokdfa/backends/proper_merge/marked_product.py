@@ -27,9 +27,9 @@ import numpy as np
 from tokdfa.automata.algebra import BOTH, explore_pairs_kernel, intersection, trim, union
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.explore import STATE_LIMIT
+from tokdfa.automata.liveness import coaccessible_states
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.proper.pretokenizer_dfa import MARKER_BYTE, MarkedDfa
-from tokdfa.token_automata.liveness import live_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -206,7 +206,7 @@ def _add_fallback(
     in_character = keys % width != 1
     accepting = np.append(product.accepting, False)[keys // width - 1] & ~in_character
     there = table >= 0
-    live = live_states(np.append(0, np.cumsum(there.sum(axis=1))), table[there], accepting)
+    live = coaccessible_states(np.append(0, np.cumsum(there.sum(axis=1))), table[there], accepting)
     table[~live[table] & there] = -1
     fallback_class = np.full(256, -1, dtype=np.int32)
     fallback_class[spoken] = plain + 1 + kinds.ravel()

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokdfa.automata.liveness import coaccessible_states
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.token_automata.columns import Columns, distinct_rows, places_of, transpose
-from tokdfa.token_automata.liveness import live_states
 
 
 class ClassRows(NamedTuple):
@@ -101,7 +101,7 @@ def class_rows(columns: Columns, accepting: npt.NDArray[np.bool_], start: int) -
 
 def live_rows(rows: ClassRows) -> ClassRows:
     """Without the transitions to states from which no tokens complete the text. The start may be such a state."""
-    live = live_states(rows.offsets, rows.targets, rows.accepting)
+    live = coaccessible_states(rows.offsets, rows.targets, rows.accepting)
     kept = live[rows.targets]
     before = np.concatenate([[0], np.cumsum(kept)])
     return rows._replace(offsets=before[rows.offsets], classes=rows.classes[kept], targets=rows.targets[kept])
@@ -120,11 +120,17 @@ def reduce_rows(rows: ClassRows, columns: Columns, order: npt.NDArray[np.int32],
         member_offsets = np.zeros(columns.class_count + 1, dtype=np.int32)
         np.cumsum(columns.counts, out=member_offsets[1:])
     else:
-        number = np.full(columns.class_count, -1, dtype=np.int32)
-        number[classes] = 0
-        ranks, class_of = ranks.copy(), class_of.copy()
-        class_count, token_count = _number_classes_kernel(number, ranks, class_of)
-        ranks, class_of = ranks[:token_count], class_of[:token_count]
+        is_used = np.zeros(columns.class_count, dtype=np.bool_)
+        is_used[classes] = True
+        kept = is_used[class_of]
+        ranks, class_of = ranks[kept], class_of[kept]
+        first = np.empty(columns.class_count, dtype=np.int32)  # the place of each class's first token
+        first[class_of[::-1]] = np.arange(len(class_of) - 1, -1, -1, dtype=np.int32)
+        used = np.flatnonzero(is_used)
+        used = used[np.argsort(first[used])]
+        number, class_count = np.empty(columns.class_count, dtype=np.int32), len(used)
+        number[used] = np.arange(class_count, dtype=np.int32)
+        class_of = number[class_of]
         member_offsets = np.append(0, np.cumsum(np.bincount(class_of, minlength=class_count))).astype(np.int32)
         classes = number[classes]
         _sort_rows_kernel(rows.offsets, classes, targets)
@@ -197,27 +203,6 @@ def _number_states_kernel(start, offsets, targets, number, order, new_offsets): 
                 order[count] = target
                 count += 1
     return count
-
-
-@kernel
-def _number_classes_kernel(number, ranks, class_of):  # type: ignore[no-untyped-def]
-    """Number the classes that have number 0 in order of their first token, and keep only the tokens of these.
-
-    -1 is for the others. Returns (classes, tokens).
-    """
-    classes, tokens = 0, 0
-    seen = np.zeros(len(number), dtype=np.bool_)
-    for k in range(len(ranks)):
-        old = class_of[k]
-        if number[old] < 0:
-            continue
-        if not seen[old]:
-            seen[old] = True
-            number[old] = classes
-            classes += 1
-        ranks[tokens], class_of[tokens] = ranks[k], number[old]
-        tokens += 1
-    return classes, tokens
 
 
 @kernel

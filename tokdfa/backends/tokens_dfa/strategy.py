@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import CompiledConstraint, Option, Phases, StateMatcher
+from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.matcher_situations import NumberedSituations
+from tokdfa.backends.numbered_states import NumberedMatcher, NumberedStates
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.tokens_dfa.bound_tokens import BoundTokens, add_bound_tokens, determinize
 from tokdfa.backends.tokens_dfa.ready_masks import assemble_mask, make_masks
@@ -178,7 +178,7 @@ class TokensDfa(WithProper):
             return unite(found) if settings["reduce"] else join(found)
 
 
-class CompiledTokensDfa(CompiledConstraint):
+class CompiledTokensDfa(CompiledConstraint, NumberedStates):
     """A tokens DFA; state 0 is the start. Immutable, shareable between threads."""
 
     def __init__(
@@ -221,9 +221,9 @@ class CompiledTokensDfa(CompiledConstraint):
     def _save_tables(self) -> tuple[ReducedTable, dict[str, int]]:
         return self.table, self.sizes
 
-    def _start(self, context: tuple[int, ...]) -> TokensDfaMatcher:
+    def _start(self, context: tuple[int, ...]) -> NumberedMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
-        return TokensDfaMatcher(self)
+        return NumberedMatcher(self)
 
     def accepts(self, state: int) -> bool:
         """Whether the text may end in `state`."""
@@ -258,41 +258,10 @@ class CompiledTokensDfa(CompiledConstraint):
             found[self.table.members_of(token_class)] = target
         return found
 
-    def fill(self, state: int, out: Mask) -> None:
-        """Write the mask of `state`."""
-        if not self.masks.fill(state, out):
-            self.make_mask(state, out)
-
-    def make_mask(self, state: int, out: Mask) -> None:
+    def make_mask(self, state: int, out: Mask) -> dict[str, int]:
         """Write the mask of `state`, put together from its token classes."""
         assemble_mask(self.table, state, self._ends, out)
-
-
-class TokensDfaMatcher(StateMatcher[int]):
-    """A matcher over a tokens DFA."""
-
-    def __init__(self, compiled: CompiledTokensDfa) -> None:
-        super().__init__(compiled.vocab, 0)
-        self._compiled = compiled
-        self._serve_from(compiled.masks)
-
-    def _step(self, state: int, token: int) -> int | None:
-        target = self._compiled.step(state, token)
-        return None if target < 0 else target
-
-    def _accepts(self, state: int) -> bool:
-        return self._compiled.accepts(state)
-
-    def _fill(self, state: int, out: Mask) -> None:
-        if not self._compiled.masks.fill(state, out):
-            self._compiled.make_mask(state, out)
-            self._count(masks_made=1)
-
-    def situation_source(self) -> NumberedSituations:
-        return NumberedSituations(self._compiled)
-
-    def _fork_empty(self) -> TokensDfaMatcher:
-        return TokensDfaMatcher(self._compiled)
+        return {"masks_made": 1}
 
 
 def _warm_up() -> None:
