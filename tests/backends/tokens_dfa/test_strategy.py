@@ -13,6 +13,7 @@ from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa import mask as masks
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.token_index import ExplicitTokenIndex, TokenIndex
+from tokdfa.backends.tokens_dfa import contraction
 from tokdfa.backends.tokens_dfa.contraction import contract
 from tokdfa.backends.tokens_dfa.muting import compile_muted
 from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa, TokensDfa
@@ -269,6 +270,12 @@ def test_limits() -> None:
         compiled(Regex("(https?://)?[a-z.]{1,4}"), WORDS, mute_literals=True, max_states=4)
     with pytest.raises(OptionError, match="threads"):
         TokensDfa(LETTERS, threads=257)
+
+
+def test_too_many_transitions_by_muted_literals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contraction, "MAX_TARGETS", 1)
+    with pytest.raises(LimitExceeded, match="mute_literals=False"):
+        compiled(Regex("(https?://)?[a-z.]{1,4}"), WORDS, mute_literals=True)
 
 
 def test_a_muted_constraint_that_cannot_be_spelled_says_so() -> None:
