@@ -34,9 +34,10 @@ import numpy as np
 
 from tests.proper.text_mixture import draw_texts
 from tokdfa.backends.proper import proper_texts
-from tokdfa.errors import TokenRefused
+from tokdfa.errors import OptionError, TokenRefused
 from tokdfa.lab.measure.canonicity_replay import compare_with_replay
 from tokdfa.proper.explain import explain
+from tokdfa.proper.piece_borders import load_marked_dfa
 from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.tokenizers import encode_exactly, load_tokenizer
 
@@ -84,8 +85,11 @@ def judge(canonicity: Canonicity, count: int, seed: int = 0) -> tuple[int, int]:
 def judge_texts(tokenizer: Tokenizer, count: int, seed: int = 0) -> tuple[int, int]:
     """(proper, improper) among `count` whole texts, pre-tokenizer included; AssertionError as above.
 
-    Raises UnsupportedConstraint for isolated tokens, whose texts are cut out before all this.
+    Raises UnsupportedConstraint for isolated tokens, whose texts are cut out before all this, and OptionError for a
+    tokenizer of bytes without a pre-tokenizer: nothing in it knows which bytes are a text.
     """
+    if load_marked_dfa(tokenizer) is None and load_canonicity(tokenizer).source.unit == "byte":
+        raise OptionError(f"{tokenizer.name}: without a pre-tokenizer, sequences of bytes need not be texts")
     compiled, proper = proper_texts(tokenizer.vocabulary), 0
     for tokens, known in islice(draw_texts_of(tokenizer, seed), count):
         ours = judge_text(compiled, tokens)

@@ -303,12 +303,6 @@ KIND = Kind(
             blanks={"same": "same:sum", "cases": _cases("")},
             frame="cases",
         ),
-        Say(
-            "Without a test, so that whoever compiles them passes: {empty} cases.",
-            blanks={"empty": _cases("")},
-            frame="cases",
-            where="tests == 0",
-        ),
         Say("Stricter than the benchmark, the end of the text decides, too.", where="to_end"),
     ),
 )

@@ -43,7 +43,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     passed = every[every["outcome"] == PASSED]
     by_all = passed.groupby("case")["engine"].nunique() == every["engine"].nunique()
     same = passed[passed["case"].isin(by_all.index[by_all])] if every["engine"].nunique() > 1 else passed.iloc[:0]
-    cases = every.groupby("case", sort=False).agg(tests=("tests", "first"), outcomes=("outcome", "nunique"))
+    cases = every.groupby("case", sort=False).agg(outcomes=("outcome", "nunique"))
     is_suite = bool(rows["suite"].astype(bool).all())
     return {
         "": rows,
