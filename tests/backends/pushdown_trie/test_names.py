@@ -11,10 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.pushdown_trie import accepts, make_everything_wide
-from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, check_same, machine_for, names_program
+from tests.backends.pushdown_trie.json_programs import (
+    TOKENS,
+    check_rows,
+    check_same,
+    machine_for,
+    names_program,
+    text_of,
+)
 from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
 from tokdfa.automata.algebra import difference, union
 from tokdfa.backends.pushdown_trie import names as name_items
+from tokdfa.backends.pushdown_trie.arrays import M_NODES
+from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.program.builder import ProgramBuilder
@@ -148,6 +157,44 @@ def test_tokens_of_a_real_vocabulary():
         program = names_program(names, 1, 8, other)
         totals = [check_rows(program, vocab, seed, 4) for seed in range(3)]
         assert (max(totals) > 3000) == other
+
+
+def several_windows(names, parts, text=False):
+    """At one place: windows (low, high, other) of one table, and with `text` any string."""
+    builder = ProgramBuilder()
+    table = builder.name_table(tuple(names))
+    after = builder.read(builder.terminal(text_of(b"0", b"1")), RETURN_PLACE)
+    other = builder.read(builder.string_terminal, after)
+    places = [
+        builder.names(table, low, high, [after] * (high - low + 1), other if open_ else -1)
+        for low, high, open_ in parts
+    ]
+    return builder.build(builder.any_of(places + [other] * text))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_several_windows_at_once(wide, monkeypatch):
+    if wide:
+        make_everything_wide(monkeypatch)
+    names = ["ab", "abc", 'a"', "é", "😀", "b"]
+    windows = [(0, 1, False), (2, 3, True), (1, 1, False), (4, 5, False)]
+    for count in (2, 3, 4):
+        for text in (False, True):
+            for seed in range(2):
+                check_rows(several_windows(names, windows[:count], text), TOKENS, seed)
+
+
+def test_several_windows_cost_as_much_as_one():
+    """What dies within a string is refused by all of them: only tokens with a quote are walked."""
+    vocab, visited = load_tokenizer("llama3").vocabulary, []
+    for parts in ([(0, 1, True)], [(0, 0, False), (1, 1, True)]):
+        machine = machine_for(several_windows(["left", "right"], parts), vocab)
+        row = machine.run_text(b'"')
+        Filler().fill(machine, row)
+        before = machine.counts[M_NODES]
+        Filler().fill(machine, row)
+        visited.append(machine.counts[M_NODES] - before)
+    assert visited[1] <= visited[0] < 1_000
 
 
 def test_no_name_but_others():

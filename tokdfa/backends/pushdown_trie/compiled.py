@@ -24,7 +24,6 @@ from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
-from tokdfa.backends.pushdown_trie.partition_lookup import W_SIGNATURE
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.some_end import SomeEnd
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     Int32 = npt.NDArray[np.int32]
 
 ResultT = TypeVar("ResultT")
+MadeT = TypeVar("MadeT", bound="bool | None")
 
 
 class PushdownTables(CompiledConstraint):
@@ -90,7 +90,7 @@ class PushdownTables(CompiledConstraint):
 
     @property
     def is_direct(self) -> bool:
-        """Whether masks are what one call of a kernel writes, but for counted strings, and are kept."""
+        """Whether masks are what one call of a kernel writes, and are kept."""
         program = self.bound.program
         sets_come = program.source is not None and self.constraint.kind == "grammar"
         return self.keeps_masks and self.complete and not (program.longest or program.token_sets or sets_come)
@@ -216,16 +216,26 @@ class PushdownTables(CompiledConstraint):
                     kept.share(other, row)
             return True
 
-    def fill_at_once(self, generation: TableGeneration, row: int, out: Mask) -> bool:
-        """Write and keep the mask of a row, which is not kept, if one call of a kernel does it; False if it does not.
+    def fill_at_once(self, generation: TableGeneration, row: int, out: Mask) -> bool | None:
+        """As `fill`, of a row whose mask is not kept, if nothing that it needs is missing; else None.
 
-        Only if `is_direct`, and not for programs with counted strings. The lock is held.
+        Only if `is_direct`. The lock is held.
         """
-        is_written = self.filler.write_at_once(generation.machine, row, out)
-        if is_written:
-            pool = generation.machine.pool
-            generation.masks.keep(row, out, pool.walk.counts[W_SIGNATURE], self.filler.listed(pool))
-        return is_written
+        machine, kept, other = generation.machine, generation.masks, row
+        if self.bound.counts:
+            other = machine.known_representative(row)
+            if other < 0:
+                return None
+            if other != row and kept.fill(other, out):
+                kept.share(other, row)
+                return False
+        signature = self.filler.write_at_once(machine, row, out)
+        if signature is None:
+            return None
+        kept.keep(other, out, signature, self.filler.listed(machine.pool))
+        if other != row:
+            kept.share(other, row)
+        return True
 
     def _complete_mask(self, generation: TableGeneration, row: int, out: Mask) -> None:
         """Take out dead ends, and put in special tokens and end tokens."""
@@ -268,7 +278,7 @@ class PushdownMatcher(StateMatcher[int]):
         self._compiled = compiled
         #: No token that spells something needs more than its bytes to be judged.
         self._simple = compiled.complete
-        #: And masks are what one call of a kernel writes, but for counted strings, and are kept.
+        #: And masks are what one call of a kernel writes, and are kept.
         self._direct = compiled.is_direct
         self.counters.update(nodes_visited=0, rows_made=0, masks_made=0)
         self._use(compiled.generation)
@@ -279,9 +289,9 @@ class PushdownMatcher(StateMatcher[int]):
 
     def _fill_mask(self, out: Mask) -> None:
         """Write and keep a mask by one call of a kernel; if something is missing, the usual way supplies it."""
-        if self._direct and self.state is not self._FINISHED and not self._machine.bound.counts:
+        if self._direct and self.state is not self._FINISHED:
             with self._compiled.lock:
-                if self._count_made(self._compiled.fill_at_once, self.state, out):
+                if self._count_made(self._compiled.fill_at_once, self.state, out) is not None:
                     return
         self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
 
@@ -362,8 +372,8 @@ class PushdownMatcher(StateMatcher[int]):
     def _fill(self, state: int, out: Mask) -> None:
         self._count_made(self._compiled.fill, state, out)
 
-    def _count_made(self, fill: Callable[[TableGeneration, int, Mask], bool], state: int, out: Mask) -> bool:
-        """Fill a mask, and count the work if that made it; whether it did."""
+    def _count_made(self, fill: Callable[[TableGeneration, int, Mask], MadeT], state: int, out: Mask) -> MadeT:
+        """Fill a mask, and count the work if that made it; what `fill` says."""
         counts, counters = self._machine.counts, self.counters
         nodes, rows = counts[M_NODES], counts[M_ROWS]
         is_made = fill(self._generation, state, out)

@@ -9,8 +9,8 @@ does not fit an item's 21 bits goes on in another COUNTED (`ProgramBuilder.count
 
 *Masks.* All counts share the partition of the automaton's state: tokens after which the string is open (`strict`), less
 those with more characters than may still be read. *Representatives*: most counts leave the same tokens as others do:
-far from both bounds all, near to a bound those between which no token's number of characters lies. `clip_row` gives the
-row with one count for all that allow the same, so a long string has few masks.
+far from both bounds all, near to a bound those between which no token's number of characters lies. `clip_row_kernel`
+gives the row with one count for all that allow the same, so a long string has few masks.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STACK_BITS,
     STACK_MASK,
     STATE_MASK,
+    machine_at,
     pack_item,
 )
 from tokdfa.backends.pushdown_trie.rows import add_found, intern_row, kernel_of
@@ -117,15 +118,16 @@ def _clip_count(count, minimum, cap, beyond, least, most):  # type: ignore[no-un
 
 
 @kernel
-def clip_row(row, least, most, machine):  # type: ignore[no-untyped-def]
-    """(status, a row with the mask of `row`, in which counts are those of `_clip_count`).
+def clip_row_kernel(row, least, most, machine_address):  # type: ignore[no-untyped-def]
+    """A row with the mask of `row`, in which counts are those of `_clip_count`; -status where there is no room for it.
 
     `least` and `most`: `tokdfa.backends.pushdown_trie.lengths.TokenLengths.levels`.
     """
+    machine = machine_at(machine_address)
     begin, end = kernel_of(row, machine)
     changed = False
     if end - begin > len(machine.found):
-        return NEEDS_SCRATCH, row
+        return np.int64(-NEEDS_SCRATCH)
     for k in range(begin, end):
         item = machine.rows.words[k]
         place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
@@ -139,5 +141,6 @@ def clip_row(row, least, most, machine):  # type: ignore[no-untyped-def]
                 item = pack_item(place, state + (clipped - count) * STATES, item & STACK_MASK)
         machine.found[k - begin] = item
     if not changed:
-        return OK, row
-    return intern_row(np.int64(end - begin), False, np.int64(-1), machine)
+        return np.int64(row)
+    status, found = intern_row(np.int64(end - begin), False, np.int64(-1), machine)
+    return found if status == OK else -np.int64(status)

@@ -49,10 +49,14 @@ from tokdfa.backends.pushdown_trie.counted import STATES
 from tokdfa.backends.pushdown_trie.items import item_left, wide_state
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NOT_LISTED,
+    W_BODY,
+    W_DEPTH,
+    W_LEFT,
     W_LISTED,
     W_NODES,
     W_SIGNATURE,
     W_SIZE,
+    W_STATE,
     W_WANTED,
     begin_place,
     follow_guide,
@@ -108,27 +112,37 @@ class Filler:
         pool, how = machine.pool, self._how | HOW_ENDS * with_ends
         status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
         if status != OK:
-            how = self._write_anew(machine, row, out, how, status)
-        signature = pool.walk.counts[W_SIGNATURE]
-        if pool.walk.counts[W_WANTED]:
-            pool.divide_wanted()
-        if how & HOW_PARTITIONS and machine.bound.counts:
-            signature ^= self._take_out_long(machine, row, out)
-        return signature
+            self._write_anew(machine, row, out, how, status)
+        return self._finish(pool, out)
 
-    def write_at_once(self, machine: Machine, row: int, out: Mask) -> bool:
-        """Write the mask of a row, end tokens included, if nothing is missing; as `write` with less around it.
-
-        Not for constraints with counted strings.
-        """
+    def write_at_once(self, machine: Machine, row: int, out: Mask) -> int | None:
+        """Write the mask of a row, end tokens included, if nothing is missing; its signature, or None."""
         pool = machine.pool
         status = _fill_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, pool.arrays.address)
-        if pool.walk.counts[W_WANTED]:
-            pool.divide_wanted()
-        return bool(status == OK)
+        return self._finish(pool, out) if status == OK else None
 
-    def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> int:
-        """Supply what was missing, and write the mask again until nothing is; how it was written in the end."""
+    @staticmethod
+    def _finish(pool: Pool, out: Mask) -> int:
+        """What is left to do when a mask is written; its signature.
+
+        Tokens are taken out that stay inside a string, but have more characters than it may still have.
+        """
+        counts = pool.walk.counts
+        signature, left = counts[W_SIGNATURE], counts[W_LEFT]
+        if left >= 0:
+            automata = pool.automata
+            short = pool.lengths.short_tokens(
+                counts[W_STATE], counts[W_BODY], left, automata.transitions, automata.flags
+            ).view(np.int32)
+            np.bitwise_and(out, short[: len(out)], out=out)
+            counts[W_LISTED] = -1
+            signature ^= 1 + left
+        if counts[W_WANTED]:
+            pool.divide_wanted()
+        return signature
+
+    def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> None:
+        """Supply what was missing, and write the mask again until nothing is."""
         pool = machine.pool
         drops, more = pool.partitions.drops, 0
         while status != OK:
@@ -139,7 +153,6 @@ class Filler:
             if pool.partitions.drops >= drops + 2:
                 how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
             status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
-        return how
 
     @staticmethod
     def listed(pool: Pool) -> npt.NDArray[np.int32] | None:
@@ -150,37 +163,23 @@ class Filler:
         count = pool.walk.counts[W_LISTED]
         return pool.walk.listed[:count] if count >= 0 else None
 
-    def _take_out_long(self, machine: Machine, row: int, out: Mask) -> int:
-        """Take out tokens that stay inside a string, but have more characters than it may still have.
-
-        The result: what tells those from others that are taken out of the same mask.
-        """
-        pool, automata = machine.pool, machine.pool.automata
-        left, state, body = _find_bound_kernel(row, pool.partitions.trie.depth_limit, machine.arrays, pool.arrays)
-        if left < 0:
-            return 0
-        short = pool.lengths.short_tokens(state, body, left, automata.transitions, automata.flags).view(np.int32)
-        np.bitwise_and(out, short[: len(out)], out=out)
-        pool.walk.walk_meta[W_LISTED] = -1
-        return 1 + int(left)
-
 
 @kernel
-def _find_bound_kernel(row, depth, machine, pool):  # type: ignore[no-untyped-def]
-    """(characters left, state, BODY) of a bounded COUNTED that a strict partition served though it is short; or -1s."""
-    begin, nothing = machine.live_begin[row], np.int64(-1)
+def _note_bound(row, machine, pool):  # type: ignore[no-untyped-def]
+    """Note characters left, state and BODY of a bounded COUNTED that a strict partition served though it is short."""
+    begin, depth = machine.live_begin[row], pool.walk_meta[W_DEPTH]
     if machine.live_end[row] - begin != 1:
-        return nothing, nothing, nothing
+        return
     item = machine.live_items[begin]
     if machine.code[item >> PLACE_SHIFT, OPERATION] != COUNTED:
-        return nothing, nothing, nothing
+        return
     left = item_left(item, machine)
     wide = wide_state(item, np.int64(0), True, depth, machine, pool)
     if wide < 0 or left >= depth:
-        return nothing, nothing, nothing
+        return
     state = wide & STATE_PART
     local = (((item >> STACK_BITS) & STATE_MASK) - 1) % STATES
-    return left, state, state - local + BODY
+    pool.walk_meta[W_LEFT], pool.walk_meta[W_STATE], pool.walk_meta[W_BODY] = left, state, state - local + BODY
 
 
 @kernel
@@ -326,5 +325,8 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
                 pool.listed[listed] = token
             listed += 1
     pool.walk_meta[W_LISTED] = listed if 0 <= listed <= NARROW else -1
+    pool.walk_meta[W_LEFT] = -1
+    if how & HOW_PARTITIONS:
+        _note_bound(start, machine, pool)
     pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ (machine.row_flags[start] & ROW_ACCEPTS)
     return OK

@@ -6,7 +6,7 @@ found once for a vocabulary and a state. Then the mask of short tokens is a comp
 
 Most numbers make no difference: few tokens have more than 20 characters, fewer have characters before a quote. `levels`
 says which do, from whatever state a token begins; strings that differ in other numbers have one mask
-(`tokdfa.backends.pushdown_trie.counted.clip_row`).
+(`tokdfa.backends.pushdown_trie.counted.clip_row_kernel`).
 
 The walk is a loop of its own, and no step of `tokdfa.vocabulary.walker`: where they are is a state with a
 number of characters, so a step has branches, and over these arrays takes 10 ms for Llama 3 in place of 0.9.

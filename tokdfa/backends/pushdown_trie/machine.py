@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tokdfa.backends.pushdown_trie import arrays as a
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.closure import close_row
-from tokdfa.backends.pushdown_trie.counted import clip_row
+from tokdfa.backends.pushdown_trie.counted import clip_row_kernel
 from tokdfa.backends.pushdown_trie.longest import end_row
 from tokdfa.backends.pushdown_trie.machine_tables import MachineTables
 from tokdfa.backends.pushdown_trie.rows import (
@@ -190,11 +190,13 @@ class Machine(MachineTables):
         """
         if not self.bound.counts:
             return row
-        while True:  # for every token of a long string: to hand over the pool, too, would take 1 µs
-            status, found = clip_row(row, *self.pool.lengths.levels(), self.arrays)
-            if status == a.OK:
-                return int(found)
-            self.supply(status)
+        while (found := self.known_representative(row)) < 0:
+            self.supply(-found)
+        return found
+
+    def known_representative(self, row: int) -> int:
+        """As `representative`, if nothing is missing; else less than 0: the status that says what is."""
+        return int(clip_row_kernel(row, *self.pool.lengths.levels(), self.arrays.address))
 
     def take(self, row: int, token_sets: set[int]) -> int:
         """The row after a special token that is in these sets, or -1."""

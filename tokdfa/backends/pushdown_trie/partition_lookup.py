@@ -16,16 +16,17 @@ from tokdfa.backends.pushdown_trie.arrays import (
     OWN,
     PLACE_SHIFT,
     STACK_BITS,
+    STATE_BITS,
     STATE_MASK,
     STATE_PART,
     STRICT,
     find_partition,
     zeros_by_page,
 )
-from tokdfa.backends.pushdown_trie.items import wide_state
+from tokdfa.backends.pushdown_trie.items import string_state, wide_state
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, WIDE
 from tokdfa.core.jit import kernel
-from tokdfa.program.program import OPERATION, TERMINAL
+from tokdfa.program.program import FIRST, NAMES, NAMES_TABLE, OPERATION, TERMINAL
 from tokdfa.vocabulary.mask_store import NARROW, count_ones
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
-#: has, or -1: they are not listed; partitions that the last one wants for those to come; PARTITION_WORK.
-W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED, W_WANTED, W_PRICE = range(7)
+#: has, or -1: they are not listed; partitions that the last one wants for those to come; PARTITION_WORK; of a string
+#: whose bound is near the characters left, or -1, its state, and the one in which characters begin.
+W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED, W_WANTED, W_PRICE, W_LEFT, W_STATE, W_BODY = range(10)
 #: For the number of tokens listed: with what may come it stays less than 0.
 NOT_LISTED = -(1 << 40)
 #: A rest of so many nodes is good enough not to make further partitions for the same row.
@@ -78,7 +80,7 @@ class WalkScratch:
         self.chain: npt.NDArray[np.int32] = zeros_by_page(MAX_CHAIN)
         self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
         self.walk_meta: npt.NDArray[np.int64] = np.array(
-            [len(trie.nodes), trie.depth_limit, trie.size, 0, -1, 0, PARTITION_WORK]
+            [len(trie.nodes), trie.depth_limit, trie.size, 0, -1, 0, PARTITION_WORK, -1, 0, 0]
         )
         #: `walk_meta`, as Python's own ints.
         self.counts = self.walk_meta.data
@@ -111,22 +113,40 @@ def take_inside(part, first, words, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
-    """Whether a closed row has one item, or several of terminals in the same state, and no terminal is complete.
+    """Whether a closed row has one item, or several of terminals and names in the same state, and no terminal is
+    complete.
 
+    Names are in one state if as much of one table is spelled; which state of a terminal that is, one of them knows.
     With the longest match a terminal that dies may have had another end, which its row falls back on.
     """
-    begin, end = machine.live_begin[row], machine.live_end[row]
+    begin, end, state = machine.live_begin[row], machine.live_end[row], np.int64(-1)
+    spelled, is_known = np.int64(-1), False
     if machine.meta[M_LONGEST] or begin == end:
         return False
-    item = machine.live_items[begin]
-    state = (item >> STACK_BITS) & STATE_MASK
-    is_text = machine.code[item >> PLACE_SHIFT, OPERATION] == TERMINAL
-    for k in range(begin + 1, end):
-        other = machine.live_items[k]
-        is_like = is_text and machine.code[other >> PLACE_SHIFT, OPERATION] == TERMINAL
-        if not is_like or (other >> STACK_BITS) & STATE_MASK != state:
+    for k in range(begin, end):
+        item = machine.live_items[k]
+        place, other = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+        operation = machine.code[place, OPERATION]
+        if operation == TERMINAL:
+            if pool.flags[other] & ACCEPTS:
+                return False
+        elif end - begin == 1:
+            return True
+        elif operation == NAMES:
+            table = np.int64(machine.arguments[machine.code[place, FIRST] + NAMES_TABLE])
+            if spelled >= 0 and spelled != (table << STATE_BITS | other):
+                return False
+            spelled = table << STATE_BITS | other
+            other = string_state(item, machine, pool)
+            if other < 0:
+                continue
+            is_known = True
+        else:
             return False
-    return not (is_text and pool.flags[state] & ACCEPTS)
+        if state >= 0 and other != state:
+            return False
+        state = other
+    return state >= 0 and (is_known or spelled < 0)
 
 
 @kernel

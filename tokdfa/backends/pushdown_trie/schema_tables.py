@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_STACKS
+from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_STACKS, OWN
+from tokdfa.backends.pushdown_trie.rows import LOOPS, WIDE
 from tokdfa.constraint import JsonSchema
 from tokdfa.core import jit
 from tokdfa.vocabulary.mask_store import MaskStore
@@ -111,6 +112,9 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
         if row < 0:
             break  # a pattern for blanks may ask for some everywhere
         machine.representative(row)
+    kinds = pool.automata.flags[: pool.automata.state_count] & (LOOPS | WIDE)
+    for state in np.flatnonzero(kinds == LOOPS).tolist():  # blanks and digits, which every schema comes to
+        pool.divide(0, state | OWN)
     pool.lengths.make_all(pool.automata.transitions, pool.automata.flags)
     words = parse_pattern("\\w", wide=True)  # the one large class that patterns have, where they are forbidden
     assert isinstance(words, CharSet)
