@@ -102,7 +102,7 @@ def _keywords(engine: Engine, typed: Settings) -> Iterator[dict[str, Any]]:
     for probe in typed.keywords:
         case = probe.case
         constraint = JsonSchema(case.schema_text)
-        *_, row = run_case(case, constraint, backend, tokenizer, PROBE_SECONDS, True, lambda phase: None)
+        row = run_case(case, constraint, backend, tokenizer, PROBE_SECONDS, True, lambda phase: None)
         outcome = _OUTCOMES.get(row["outcome"], "failed")
         yield {"law": KEYWORD, "case": case.name, "outcome": outcome, "message": row["message"]}
 
