@@ -73,7 +73,6 @@ def compare(
     ] = None,
     no_controls: Annotated[bool, typer.Option("--no-controls", help="Take the ratios as they are.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page to this file.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Also write all comparisons to this file.")] = None,
     fail_on_slower: Annotated[
         float | None,
         typer.Option(help="Exit status 1 if anything beyond noise takes so many times as long, or more."),
@@ -84,7 +83,7 @@ def compare(
     Exit status: 0, or 1 with --fail-on-slower if something did.
     """
     from tokdfa.lab.report.compare import compare_runs
-    from tokdfa.lab.report.compare_page import page, to_json
+    from tokdfa.lab.report.compare_page import page
     from tokdfa.lab.report.html import render
     from tokdfa.lab.report.write import print_page
     from tokdfa.lab.run.store import open_run
@@ -98,16 +97,10 @@ def compare(
     written = page(found, (before, after))
     print_page(written, console)
     if html is not None:
-        _write(html, render(written), console)
-    if json is not None:
-        _write(json, to_json(found, (before, after)), console)
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text(render(written), encoding="utf-8")
+        console.print(f"written: {html}", highlight=False, soft_wrap=True, markup=False)
     slower = found.slower(fail_on_slower) if fail_on_slower is not None else []
     if slower:
         console.print(f"{len(slower)} comparisons are slower by {fail_on_slower} times or more", highlight=False)
         raise typer.Exit(1)
-
-
-def _write(path: Path, content: str, console: Console) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
-    console.print(f"written: {path}", highlight=False, soft_wrap=True, markup=False)

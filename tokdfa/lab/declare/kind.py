@@ -47,8 +47,8 @@ class Kind:
     without harm to the others; `measure_cases(settings, seed, queue)` yields their rows (`tokdfa.lab.measure.cases`).
 
     `columns`: those of the rows, and of `frames`. `engine`: the column with the contenders; `reference`: the contender
-    that ratios refer to; `case`: the columns that tell what a contender was measured on; `place`: those that tell
-    samples of one case apart. `frames(rows)`: further frames made of the rows, by name, and the main one as "".
+    that ratios refer to; `case`: the columns that tell what a contender was measured on. `frames(rows)`: further frames
+    made of the rows, by name, and the main one as "".
     """
 
     measure: Callable[[Settings, int], Rows] | None = None
@@ -64,7 +64,6 @@ class Kind:
     engine: str = "engine"
     reference: str = ""
     case: Sequence[str] = ()
-    place: Sequence[str] = ()
     frames: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame]] | None = None
     tables: Sequence[Declared] = ()
     charts: Sequence[Declaration] = ()

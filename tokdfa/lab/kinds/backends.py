@@ -201,7 +201,6 @@ _TIME_HEADS = {column.head for column in _COLUMNS if column.name in _PARTS_OF_CO
 KIND = Kind(
     engine="label",
     case=CASE,
-    place=("repeat", "step"),
     frames=frames,
     columns=_COLUMNS,
     tables=(

@@ -136,7 +136,6 @@ KIND = Kind(
         Column("forced_002", "as published", "", "higher", "the same without the tokens of the byte fallback"),
     ),
     case=("tokenizer", "constraint"),
-    place=("sample",),
     frames=frames,
     tables=(
         Summary(

@@ -45,6 +45,8 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         numbers["text"] = numbers.get("own", numbers["compile"]) + first
         numbers |= {f"mask_p{percent}": groups["mask"].quantile(percent / 100) for percent in (50, 90, 99)}
         numbers |= {"mask_mean": groups["mask"].mean(), "mask_max": groups["mask"].max()}
+        of_masks = times[times["measure"] == "mask"].groupby("item_id")
+        numbers |= {name: of_masks[name].sum() for name in ("allowed", "differs")}
     if "advance" in groups:
         numbers["advance_p50"] = groups["advance"].quantile(0.5)
     if "seen" in groups:

@@ -3,22 +3,22 @@
     comparison = compare_runs(open_run(before), open_run(after))
     page(comparison)                      # see tokdfa.lab.report.compare_page
 
-Two levels. *Case by case*: of each engine, case and column the ratio of the medians of the samples, with a bootstrap
-over the samples, where at least six were kept. *Engine by engine*: of each engine and metric the median over the cases
-of the ratio within a case, with a bootstrap over the cases; that takes summaries, too, and compile times of few
-repeats. Ratios are after over before, so above 1 is slower.
+What is compared follows from the kind's declaration: every column of its main frame with a better end whose unit is
+seconds, bytes or a count. `Kind.engine` says who is compared, `Kind.case` on what. Of each engine, case and column the
+median is taken (a cell that holds an array is as many samples); of each engine and column the median over the cases of
+after over before, with a percentile bootstrap over the cases (Efron 1979), where there are six. Above 1 is slower.
 
-Noise. Samples of one process know nothing of what differs between two runs although no code has: the state of the
-machine, the layout of memory. What is known to be the same in both runs shows it: *controls* are engines of other
-packages whose version has not changed, or those that the caller names. They were measured by turns with the others, on
-the same cases. So ratios are taken *against the controls*: over the median ratio of the controls on that case (of the
-other controls, for a control). What is left of the controls' own ratios is noise that no bootstrap sees: case by case
-its spread widens the intervals, and of engines only a ratio beyond the greatest of the controls' counts (the *floor*).
-Without controls the ratios stand as they are, and whoever reads them must know that the machine was in the same state.
+Noise. The samples of one process know nothing of what differs between two runs although no code has: the state of the
+machine, the layout of memory. *Controls* show it: engines that are the same in both runs, packages of others whose
+version has not changed, or those that the caller names. Times are taken against the median of the other controls on the
+same case; what is left of the controls' own ratios is the *floor*, and only a ratio beyond it counts. Without controls
+the ratios stand as they are.
 
-A change is told if its chance is among the discoveries (`compare_statistics`) of its level, its 95% interval does not
-hold 1, and it is beyond the floor, at least `LEAST`. Memory is compared in the same way, but not against the controls:
-it does not depend on how fast the machine was.
+A change is told if its 95% interval does not hold 1, it is beyond the floor, at least `LEAST`, and it is among the
+discoveries of Benjamini and Hochberg (1995) over all comparisons: of those that are told, a share of `FALSE_SHARE` may
+be chance, in the long run.
+
+*Outcomes* are what has no ratio: how an item or a row ended, texts, and counts, which are added up over a case.
 """
 
 from __future__ import annotations
@@ -31,44 +31,51 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.errors import ConfigError, StoreError, UnknownNameError
-from tokdfa.lab.declare.columns import Ratio
+from tokdfa.lab.declare.cells import readable
+from tokdfa.lab.declare.columns import Ratio, text
 from tokdfa.lab.declare.look import backend_of
-from tokdfa.lab.report.compare_series import KEY, differences, one_sided, read_values, sources
-from tokdfa.lab.report.compare_statistics import LEVEL, NORMAL_QUANTILE, discoveries, median_ratio, ratio_of_medians
+from tokdfa.lab.declare.stats import is_known
 from tokdfa.lab.report.data import RunData
+from tokdfa.lab.report.kinds import declared_results
 from tokdfa.lab.report.tables import compare_environments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
     from tokdfa.lab.declare.columns import Column
-    from tokdfa.lab.report.compare_statistics import Estimate
+    from tokdfa.lab.declare.results import Results
     from tokdfa.lab.run.store import Run
-
-    #: Engine, case and column.
-    Key = tuple[str, str, str]
 
 #: A ratio nearer to 1 than this is never told, whatever its interval.
 LEAST = 1.05
+#: Fewer cases than this give no interval: it would be too narrow.
+FEWEST = 6
+#: Of the changes that are told, this share may be chance.
+FALSE_SHARE = 0.05
+#: What a value is of; and what a ratio is of.
+KEY, PAIR = ["column", "engine", "case"], ["column", "engine"]
+RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What has changed from the run `before` to the run `after`.
 
-    `engines`, `cases`: a row for each comparison of an engine over all its cases, and on one case. ``before``,
-    ``after``: the medians in base units, and as people read them (``shown_before``); ``raw``: after over before, and
-    ``ratio``, the same against the controls, both with the ends of their intervals; ``chance``; ``count``, of cases or
-    samples; ``floor``: the ratio beyond which it counts; ``told``: it is beyond noise, of a ``control`` nothing is;
-    ``verdict``: ``faster``, ``slower``, ``less`` or ``more`` beyond noise, ``no``, ``too few`` samples, or ``control``.
+    `engines`: a row for each engine and measure. ``before``, ``after``: the medians over the cases that both runs have,
+    in base units, and as people read them (``shown_before``); ``raw``: the median ratio, ``ratio``: the same against
+    the controls, with the ends of its interval (``low``, ``high``); ``count``, of cases; ``floor``: the ratio beyond
+    which it counts; ``told``: it is beyond noise, of a ``control`` nothing is; ``verdict``: ``faster``, ``slower``,
+    ``less`` or ``more`` beyond noise, ``no``, ``too few`` cases, or ``control``.
+
+    `outcomes`: a row for each change of an engine's outcome, with its ``cases``; `one_sided`: for each engine with
+    values that only one run has, how many on each side, and their ``cases``.
     """
 
     before: RunData
     after: RunData
     engines: pd.DataFrame
-    cases: pd.DataFrame
     controls: tuple[str, ...]
     outcomes: pd.DataFrame
     one_sided: pd.DataFrame
@@ -78,10 +85,10 @@ class Comparison:
         """What of the environment differs: key -> before and after."""
         return compare_environments([self.before, self.after])
 
-    def slower(self, ratio: float) -> list[dict[str, Any]]:
+    def slower(self, ratio: float) -> list[Any]:
         """The changes beyond noise in which something takes at least `ratio` times as long as before."""
-        rows: list[Any] = [row for frame in (self.engines, self.cases) for row in frame.to_dict("records")]
-        return [row for row in rows if row["told"] and row["unit"] == "s" and row["ratio"] >= ratio]
+        chosen = self.engines["told"] & (self.engines["unit"] == "s") & (self.engines["ratio"] >= ratio)
+        return self.engines[chosen].to_dict("records")
 
 
 def compare_runs(before: Run, after: Run, controls: Iterable[str] | None = None) -> Comparison:
@@ -89,173 +96,214 @@ def compare_runs(before: Run, after: Run, controls: Iterable[str] | None = None)
 
     `controls`: the engines whose code is the same; by default those of packages whose version is (see above); an empty
     list for none. Raises ConfigError for different kinds, UnknownNameError for a control that not both runs have, and
-    StoreError if the runs have no times in common. Cost: reading both runs, and a bootstrap a case and measure.
+    StoreError if the runs have no times in common. Cost: reading both runs, and a bootstrap an engine and measure.
     """
+    import pandas as pd
+
     old, new = RunData.read(before), RunData.read(after)
     if old.kind != new.kind:
         raise ConfigError(f"runs of one kind can be compared; this one is of {old.kind}, the other of {new.kind}")
-    (mine, columns), (other, _) = read_values(old), read_values(new)
+    (mine, columns), (other, _) = _values(old), _values(new)
     for run, values in ((before, mine), (after, other)):
         if values.empty:
             raise StoreError(
                 f"{run.folder} holds no times to compare: its kind, {old.kind}, stores none, or nothing has succeeded; "
                 "its report says which"
             )
-    before_all, after_all = (one[one["of_engine"]].groupby(KEY, sort=False)["value"].median() for one in (mine, other))
-    keys = mine[KEY].drop_duplicates().merge(other[KEY].drop_duplicates(), on=KEY)
-    if keys.empty:
+    every = pd.concat({"before": mine, "after": other}, axis=1)
+    both = every.dropna()
+    if both.empty:
         raise StoreError(
             f"{before.folder} and {after.folder} have no engine, case and measure in common; "
             "compare two runs of one experiment"
         )
-    engines = tuple(dict.fromkeys(keys["engine"]))
+    engines = both.index.unique("engine").tolist()
     chosen = _same_engines(old, new, engines) if controls is None else tuple(controls)
     for name in chosen:
         if name not in engines:
             raise UnknownNameError("engine of both runs", name, engines)
-    pairs = mine.merge(other, on=[*KEY, "place"], suffixes=("_before", "_after"))
-    return Comparison(
-        old,
-        new,
-        _told(_of_engines(before_all, after_all, columns, chosen)),
-        _told(_of_cases(pairs, columns, chosen)),
-        chosen,
-        differences(old, new),
-        one_sided(mine, other),
-    )
+    alone = every.notna().loc[every.isna().any(axis=1)].reset_index()
+    by_engine = alone.groupby("engine", sort=False)
+    one_sided = by_engine.agg(before=("before", "sum"), after=("after", "sum"), cases=("case", "unique")).reset_index()
+    return Comparison(old, new, _engines(both, columns, chosen), chosen, _differences(old, new), one_sided)
+
+
+def _frames(data: RunData) -> Iterator[tuple[Results, pd.DataFrame, bool]]:
+    """The rows of a run, and of what it has measured beside, with their ``_engine`` and ``_case`` as texts; those of
+    items, which say how they ended, with False.
+    """
+    for run in (data, *data.sections.values()):
+        if (results := declared_results(run)) is None:
+            continue
+        for name in ("", "items"):
+            rows = results.frames.get(name)
+            if rows is None or not len(rows):
+                continue
+            case = [one for one in results.case if one in rows and one != results.engine]
+            told = rows[case].itertuples(index=False, name=None) if case else [()] * len(rows)
+            cases = [" · ".join(filter(None, map(_said, case, values))) for values in told]
+            engines = [str(one) if is_known(one) else "all" for one in rows.get(results.engine, ["all"] * len(rows))]
+            yield results, rows.assign(_engine=engines, _case=cases), not name
+
+
+def _said(name: str, value: Any) -> str:
+    """A part of a case as text; a number with the name of its column, nothing for what is not known."""
+    if not is_known(value):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, str | bool) else f"{name} {value}"
+
+
+def _is_measure(column: Column) -> bool:
+    """Whether ratios of a column say that something got better or worse."""
+    return column.better != "neither" and column.unit in ("s", "B", "")
+
+
+def _values(data: RunData) -> tuple[pd.Series[float], dict[str, Column]]:
+    """The median of each column, engine and case (`KEY`), in base units, of those above zero; and the columns."""
+    import pandas as pd
+
+    found: list[pd.Series[float]] = []
+    columns: dict[str, Column] = {}
+    for results, rows, is_main in _frames(data):
+        for column in filter(_is_measure, results.columns.values()) if is_main else ():
+            values = rows.get(column.name, pd.Series()).dropna()
+            if values.empty:
+                continue
+            if isinstance(values.iloc[0], bytes):
+                values = values.map(lambda cell: np.median(np.frombuffer(cell, "<f4")) if cell else math.nan)
+            number = values.astype("float64") * column.factor
+            number = number.where(number >= 0).clip(lower=column.resolution)
+            keys = [rows.loc[number.index, name].rename(name[1:]) for name in ("_engine", "_case")]
+            found.append(pd.concat({column.name: number[number > 0].groupby(keys, sort=False).median()}))
+            columns[column.name] = column
+    values = pd.concat(found) if found else pd.Series(index=pd.MultiIndex.from_arrays([[], [], []]), dtype="float64")
+    return values.groupby(level=[0, 1, 2], sort=False).first().rename_axis(KEY), columns
 
 
 def _same_engines(before: RunData, after: RunData, engines: Sequence[str]) -> tuple[str, ...]:
     """The engines that are packages of others, in the same version in both runs."""
     from tokdfa.backends.registry import backend_info, backend_names
 
-    versions = [run.provenance.get("packages") or {} for run in (before, after)]
+    old, new = ({**(run.provenance.get("packages") or {})} for run in (before, after))
     packages = {name: backend_info(name).packages for name in backend_names()}
     known: dict[str, str] = {}
-    for source in sources(before):
-        if "backend" in source.rows:
-            known |= dict(zip(source.rows["_engine"], source.rows["backend"].map(str), strict=True))
-    found = []
-    for engine in engines:
-        needed = packages.get(known.get(engine, backend_of(engine)), ())
-        if needed and all(versions[0].get(one) and versions[0].get(one) == versions[1].get(one) for one in needed):
-            found.append(engine)
-    return tuple(found)
+    for _, rows, _ in _frames(before):
+        if "backend" in rows:
+            known |= dict(zip(rows["_engine"], rows["backend"].map(str), strict=True))
+    of_engine = {engine: packages.get(known.get(engine, backend_of(engine)), ()) for engine in engines}
+    return tuple(
+        engine
+        for engine, needed in of_engine.items()
+        if needed and all(old.get(one, "") == new.get(one) for one in needed)
+    )
 
 
-class _Controls:
-    """Ratios of the controls on every case, as logarithms: what the machine did to each, and how far they differ."""
+def _engines(both: pd.DataFrame, columns: Mapping[str, Column], controls: Sequence[str]) -> pd.DataFrame:
+    """`Comparison.engines`, from the medians of each column, engine and case of both runs."""
+    import pandas as pd
+    from scipy.stats import false_discovery_control
 
-    def __init__(self, logs: Mapping[Key, float], names: Sequence[str]) -> None:
-        self._logs: dict[tuple[str, str], dict[str, float]] = {}
-        for (engine, case, column), value in logs.items():
-            if engine in names:
-                self._logs.setdefault((column, case), {})[engine] = value
-        middles: dict[str, list[float]] = {}
-        for (column, _), values in self._logs.items():
-            middles.setdefault(column, []).append(float(np.median(list(values.values()))))
-        self._middle = {column: float(np.median(values)) for column, values in middles.items()}
-
-    def shift(self, engine: str, case: str, column: Column) -> float:
-        """The median log ratio of the other controls on a case; over all cases, where this one has none.
-
-        0 but for times: nothing else depends on how fast the machine was.
-        """
-        if column.unit != "s":
-            return 0.0
-        here = self._logs.get((column.name, case), {})
-        others = [value for name, value in here.items() if name != engine]
-        return float(np.median(others)) if others else self._middle.get(column.name, 0.0)
-
-    def spread(self, column: Column) -> float:
-        """The standard deviation of a control's log ratio on one case against the others, by its outer quantile."""
-        apart = [abs(value) for values in self._apart(column, 1).values() for value in values]
-        return float(np.quantile(apart, LEVEL)) / NORMAL_QUANTILE if apart else 0.0
-
-    def floor(self, column: Column) -> float:
-        """What the ratios of all controls over their cases stay within, against the others; needs two."""
-        apart = self._apart(column, 2).values()
-        return max([LEAST, *(math.exp(abs(float(np.median(values)))) for values in apart)])
-
-    def _apart(self, column: Column, fewest: int) -> dict[str, list[float]]:
-        """The log ratios of each control against the others, of cases that have at least so many controls."""
-        found: dict[str, list[float]] = {}
-        for (name, case), values in self._logs.items():
-            for engine, value in values.items() if name == column.name and len(values) >= fewest else ():
-                found.setdefault(engine, []).append(value - self.shift(engine, case, column))
-        return found
-
-
-def _of_cases(pairs: pd.DataFrame, columns: Mapping[str, Column], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The comparisons of single cases, of those with samples; values of one place are paired."""
-    groups: dict[Any, pd.DataFrame] = {key: one for key, one in pairs.groupby(KEY, sort=False) if len(one) > 1}
-    middles = {key: group[["value_before", "value_after"]].median().tolist() for key, group in groups.items()}
-    controls = _Controls({key: math.log(new / old) for key, (old, new) in middles.items()}, names)
-    spreads = {name: controls.spread(columns[name]) for name in {key[2] for key in groups}}
-    rows = []
-    for key, group in groups.items():
-        engine, case, name = key
-        raw = ratio_of_medians(group["value_before"].to_numpy(), group["value_after"].to_numpy())
-        estimate = raw.corrected(controls.shift(engine, case, columns[name]), spreads[name])
-        rows.append(_row(engine, case, columns[name], middles[key], raw, estimate, LEAST, engine in names))
-    return rows
+    logs = (both["after"] / both["before"]).map(math.log).unstack("engine")
+    apart = pd.DataFrame({engine: logs[engine] - _shift(logs, str(engine), columns, controls) for engine in logs})
+    floors: dict[Any, float] = {}
+    if len(controls) > 1:
+        middles = apart[list(controls)].groupby(level="column").median().abs().max(axis=1)
+        floors = np.exp(middles).to_dict()
+    rows: list[dict[str, Any]] = []
+    groups: dict[Any, pd.DataFrame] = dict(iter(both.groupby(level=PAIR, sort=False)))
+    for (name, engine), group in groups.items():
+        column, mine = columns[name], apart.loc[name, engine].dropna().to_numpy()
+        value, low, high, chance = _estimate(mine)
+        before, after = group.median()
+        low_end, high_end = (value, value) if math.isnan(low) else (low, high)
+        ends = (value, low_end, high_end)
+        if column.better != "higher":
+            ends = (1 / value, 1 / high_end, 1 / low_end)
+        rows.append(
+            {
+                **{"engine": engine, "measure": name, "head": column.head, "unit": column.unit, "count": len(mine)},
+                **{"before": before, "shown_before": column.format(before)},
+                **{"after": after, "shown_after": column.format(after)},
+                **{"raw": math.exp(logs.loc[name, engine].median()), "ratio": value, "low": low, "high": high},
+                **{"floor": max(LEAST, floors.get(name, LEAST)), "control": engine in controls},
+                **{"chance": chance, "said": Ratio(*ends, len(mine)).describe(column)},
+                "verdict": column.words[(value > 1) != (column.better == "higher")],
+            }
+        )
+    frame = pd.DataFrame(rows)
+    frame["chance"] = frame["chance"].mask(frame["control"])
+    asked = frame["chance"].notna()
+    told = (
+        asked & (np.exp(np.log(frame["ratio"]).abs()) > frame["floor"]) & ~((frame["low"] <= 1) & (frame["high"] >= 1))
+    )
+    told[asked] &= false_discovery_control(frame.loc[asked, "chance"]) <= FALSE_SHARE
+    other = np.where(frame["control"], "control", np.where(frame["low"].isna(), "too few", "no"))
+    return frame.assign(told=told, verdict=frame["verdict"].where(told, other))
 
 
-def _of_engines(
-    before: pd.Series[float], after: pd.Series[float], columns: Mapping[str, Column], names: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The comparisons of engines over their cases, of each the median."""
+def _shift(logs: pd.DataFrame, engine: str, columns: Mapping[str, Column], controls: Sequence[str]) -> pd.Series[float]:
+    """What the machine did to an engine: the median log ratio of the other controls on a case; over all cases, where
+    this one has none. 0 but for times: nothing else depends on how fast the machine was.
+    """
+    others = logs[[name for name in controls if name != engine]].median(axis=1)
+    shift = others.fillna(others.groupby(level="column").transform("median")).fillna(0.0)
+    is_time = [columns[name].unit == "s" for name in logs.index.get_level_values("column")]
+    return shift.where(np.array(is_time), 0.0)
+
+
+def _estimate(logs: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float, float, float]:
+    """The median of ratios whose logarithms are given, one a case, the ends of its 95% interval, and the chance of one
+    at least as far from 1 if nothing had changed: Student's t of the logarithm over its standard error. NaN of few
+    cases. Seeded, so equal data give equal intervals.
+    """
+    from scipy.stats import bootstrap, t
+
+    value, count = float(np.median(logs)), len(logs)
+    if count < FEWEST:
+        return math.exp(value), math.nan, math.nan, math.nan
+    drawn = bootstrap(
+        (logs,), np.median, method="percentile", n_resamples=RESAMPLES, batch=100, rng=np.random.default_rng(0)
+    )
+    error = float(drawn.standard_error) * math.sqrt(count / (count - 1))
+    chance = 1.0 if value == 0 else float(2 * t.sf(abs(value) / error if error else math.inf, count - 1))
+    low, high = drawn.confidence_interval
+    return math.exp(value), math.exp(low), math.exp(high), chance
+
+
+def _differences(before: RunData, after: RunData) -> pd.DataFrame:
+    """The outcomes that differ, where both runs have one: engine, what it is, both as texts, and the cases."""
+    both = _outcomes(before).merge(_outcomes(after), on=["engine", "case", "what"], suffixes=("_before", "_after"))
+    is_ratio = both["has_ratio_before"].astype(bool) & both["has_ratio_after"].astype(bool)
+    changed = both[(both["text_before"] != both["text_after"]) & ~is_ratio]
+    changes = changed.groupby(["engine", "what", "text_before", "text_after"], sort=False)["case"].unique()
+    return changes.rename("cases").reset_index().rename(columns={"text_before": "before", "text_after": "after"})
+
+
+def _outcomes(data: RunData) -> pd.DataFrame:
+    """What each engine got on a case: how it ended, the stored texts, and the stored counts, added up; and whether a
+    ratio says it, as it does of a count with a better end that is not 0.
+    """
     import pandas as pd
 
-    both = pd.concat({"before": before, "after": after}, axis=1, join="inner")
-    both = both.assign(log=np.log(both["after"] / both["before"])).reset_index()
-    controls = _Controls({(*key,): log for *key, log in both[[*KEY, "log"]].itertuples(index=False)}, names)
-    rows = []
-    of_engine: dict[Any, pd.DataFrame] = dict(iter(both.groupby(["engine", "column"], sort=False)))
-    for (engine, name), group in of_engine.items():
-        column = columns[name]
-        shifts = np.array([controls.shift(engine, case, column) for case in group["case"]])
-        raw, estimate = median_ratio(group["log"].to_numpy()), median_ratio(group["log"].to_numpy() - shifts)
-        middle = group[["before", "after"]].median().tolist()
-        rows.append(_row(engine, "", column, middle, raw, estimate, controls.floor(column), engine in names))
-    return rows
-
-
-def _row(
-    engine: str,
-    case: str,
-    column: Column,
-    middles: Sequence[float],
-    raw: Estimate,
-    estimate: Estimate,
-    floor: float,
-    control: bool,
-) -> dict[str, Any]:
-    """One comparison, but for its verdict. ``said``: the ratio in words, with its interval."""
-    before, after = middles
-    value, low, high = estimate.interval
-    low_end, high_end = (value, value) if math.isnan(low) else (low, high)
-    better = column.better == "higher"
-    ends = (value, low_end, high_end) if better else (1 / value, 1 / high_end, 1 / low_end)
-    return {
-        **{"engine": engine, "case": case, "measure": column.name, "head": column.head, "unit": column.unit},
-        **{"before": before, "after": after, "count": estimate.size, "higher_is_better": better},
-        **{"raw": raw.interval.value, "raw_low": raw.interval.low, "raw_high": raw.interval.high},
-        **{"ratio": value, "low": low, "high": high, "chance": estimate.chance, "floor": floor, "control": control},
-        **{"shown_before": column.format(before), "shown_after": column.format(after)},
-        **{"word": column.words[(value > 1) != better], "said": Ratio(*ends, estimate.size).describe(column)},
-    }
-
-
-def _told(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """The comparisons of one level with their verdicts; controls are not asked."""
-    import pandas as pd
-
-    found = discoveries([math.nan if row["control"] else row["chance"] for row in rows])
-    for row, discovered in zip(rows, found, strict=True):
-        is_apart = not row["low"] <= 1 <= row["high"] and max(row["ratio"], 1 / row["ratio"]) > row["floor"]
-        few = "too few" if math.isnan(row["low"]) else "no"
-        row["told"] = discovered and is_apart
-        row["verdict"] = row.pop("word") if row["told"] else "control" if row["control"] else few
-        row.pop("word", None)
-    return pd.DataFrame(rows)
+    found: list[tuple[Any, ...]] = []
+    for results, rows, is_main in _frames(data):
+        if not is_main and results.engine not in rows:
+            continue
+        parts = (data, *data.sections.values())
+        stored = {name for one in parts for frame in (one.items, one.samples, one.results) for name in frame}
+        stored -= {"status", *results.case, results.engine}
+        declared = [one for one in results.columns.values() if one.name in stored and one.unit in ("", "text")]
+        for column in [*(declared if is_main else ()), text("status")]:
+            if column.name not in rows:
+                continue
+            known = rows.dropna(subset=[column.name]).groupby(["_engine", "_case"], sort=False)[column.name]
+            for (engine, case), own in known:
+                if column.unit == "text" or isinstance(own.iloc[0], str | bytes):
+                    found.append((engine, case, column.head, ", ".join(dict.fromkeys(map(readable, own))), False))
+                else:
+                    total = float(own.sum())
+                    found.append((engine, case, column.head, column.format(total), _is_measure(column) and total > 0))
+    names = ["engine", "case", "what", "text", "has_ratio"]
+    return pd.DataFrame(found, columns=names).drop_duplicates(names[:3])
