@@ -94,15 +94,8 @@ def test_wrong_arguments_are_told(tokdfa, folders: tuple[Path, Path], tmp_path: 
         assert message in text
 
 
-def test_several_runs_get_a_page_of_all(tokdfa, folders: tuple[Path, Path], tmp_path: Path) -> None:
-    target = tmp_path / "all.html"
-    status, text = tokdfa("report", *folders, "--page", target)
+def test_each_folder_gets_its_report(tokdfa, folders: tuple[Path, Path]) -> None:
+    status, _ = tokdfa("report", *folders)
     assert status == 0
-    assert f"all 2 runs: {target}" in text
-    web = target.read_text()
-    for part in ("tiny 1", "tiny 2", "packages · numba", 'id="run-2-chart-mask_ecdf"', 'href="#run-1-overview"', "9.9"):
-        assert part in web
-    ids = re.findall(r' id="([^"]+)"', web)
-    assert len(ids) == len(set(ids))
     assert all((folder / "report" / "report.html").exists() for folder in folders)
     assert (folders[0] / "report" / "report.md").read_text().startswith("# What does the command line")

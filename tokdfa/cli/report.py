@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 (typer reads the annotations)
 from typing import Annotated
 
 import typer
@@ -13,26 +13,11 @@ from tokdfa.errors import ConfigError, OptionError
 
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Run folders (or the folder that holds them).")],
-    page: Annotated[
-        Path | None,
-        typer.Option(help="Of several runs: the one page of all (default: report.html beside them, or here)."),
-    ] = None,
 ) -> None:
-    """Write tables (Markdown), plots and one HTML page for each run folder; of several runs one page of all, too."""
-    found = [inside for folder in folders for inside in run_folders(folder)]
-    if len(found) == 1 and page is not None:
-        raise OptionError("--page is for several runs; the page of one is in its own folder")
+    """Write tables (Markdown), plots and an HTML page for each run folder."""
     console = Console()
-    for folder in found:
+    for folder in (inside for given in folders for inside in run_folders(given)):
         report_run(folder, console)
-    if len(found) == 1:
-        return
-    from tokdfa.lab.report.write import write_together
-    from tokdfa.lab.run.store import open_run
-
-    target = page or place_of_page(found)
-    write_together([open_run(folder) for folder in found], target)
-    console.print(f"all {len(found)} runs: {target}", highlight=False, soft_wrap=True, markup=False)
 
 
 def run_folders(folder: Path) -> list[Path]:
@@ -43,12 +28,6 @@ def run_folders(folder: Path) -> list[Path]:
     if not inside:
         raise ConfigError("there is no run in this folder (no config.yaml)", str(folder))
     return inside
-
-
-def place_of_page(folders: list[Path]) -> Path:
-    """Where the page of several runs goes: beside them if they are in one folder, else into the current folder."""
-    parents = {folder.resolve().parent for folder in folders}
-    return (folders[0].parent if len(parents) == 1 else Path()) / "report.html"
 
 
 def report_run(folder: Path, console: Console) -> None:

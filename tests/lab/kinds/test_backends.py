@@ -10,7 +10,7 @@ import pytest
 from tests.lab.run.experiments import experiment, run_all
 from tokdfa.lab.kinds.backends import KIND
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.kinds import build_headlines, declared_results
+from tokdfa.lab.report.kinds import build_headlines
 from tokdfa.lab.run.store import open_run
 
 #: label -> (options, compile in s, nanoseconds of the masks, tokens that differ)
@@ -138,7 +138,7 @@ def test_growth_is_told_against_what_grows(tmp_path):
     )
     summary, _, _ = run_all(config, folder=tmp_path)
     data = RunData.read(open_run(summary.folder))
-    told = declared_results(data)
+    told = data.declared
     grown = told.rows("grown")
     sizes = grown[grown["label"] == "token_index"].groupby("against", sort=False)["size"].agg(list).to_dict()
     assert sizes == {"states": [3, 5, 9, 17], "vocabulary size": [301, 401, 501]}

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9)
 _WORDS = ("median", "mean", "min", "max", "sum", "first", "last", "count", "distinct", "share")
 _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?)")
+#: What pandas calls a statistic, where it has another name for it.
+_METHODS = {"share": "mean", "distinct": "nunique"}
 
 
 @dataclass(frozen=True)
@@ -71,23 +73,40 @@ class Stat:
 
     def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Any:
         """Its value in base units; NaN (of texts: None) where there is nothing to take it of."""
-        column = columns.get(self.column, Column(self.column))
-        if self.where:
-            rows = rows.query(self.where)
-        is_text = column.unit == "text"
+        nothing = None if columns.get(self.column, Column(self.column)).unit == "text" else math.nan
         if self.column not in rows:
-            return None if is_text else math.nan
-        values = rows[self.column].dropna()
-        how = self.how or ("first" if is_text else "median")
-        if how == "count":
-            return float(len(values))
-        if how == "distinct":
-            return float(values.nunique())
-        if not len(values):
-            return None if is_text else math.nan
-        if is_text:
-            return values.iloc[-1 if how == "last" else 0]
-        return _of_numbers(numbers_of(values), how) * (1.0 if how == "share" else column.factor)
+            return nothing
+        how, known, factor = self._known(rows, columns)
+        values = known[self.column]
+        if how in ("count", "distinct"):
+            return float(len(values) if how == "count" else values.nunique())
+        if values.empty:
+            return nothing
+        return (
+            values.iloc[-1 if how == "last" else 0] if nothing is None else _of_numbers(values.to_numpy(), how) * factor
+        )
+
+    def per_group(self, rows: pd.DataFrame, by: Sequence[str], columns: Mapping[str, Column]) -> pd.Series[Any]:
+        """The same for each group of rows that are equal in `by` and have a value, in one pass over the rows."""
+        how, known, factor = self._known(rows, columns, by)
+        groups: Any = known.groupby(list(by), sort=False, dropna=False)[self.column]
+        percent = _PERCENTILE.fullmatch(how)
+        found = groups.quantile(float(percent[1]) / 100) if percent else getattr(groups, _METHODS.get(how, how))()
+        return found if factor == 1.0 else found * factor
+
+    def _known(
+        self, rows: pd.DataFrame, columns: Mapping[str, Column], by: Sequence[str] = ()
+    ) -> tuple[str, pd.DataFrame, float]:
+        """What is taken, of which values beside the columns `by`, and from what is stored to the unit."""
+        column = columns.get(self.column, Column(self.column))
+        how = self.how or ("first" if column.unit == "text" else "median")
+        known = (rows.query(self.where) if self.where else rows)[[*by, self.column]].dropna(subset=[self.column])
+        if column.unit == "text" or how in ("count", "distinct") or known.empty:
+            return how, known, 1.0
+        values = known[self.column]
+        if isinstance(values.iloc[0], bytes):
+            known = known.iloc[np.repeat(np.arange(len(known)), [len(cell) // 4 for cell in values])]
+        return how, known.assign(**{self.column: numbers_of(values)}), 1.0 if how == "share" else column.factor
 
     def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
         """The ends of its 95 % interval, in base units; None of few samples, and if none is asked for."""
@@ -221,12 +240,12 @@ def per_case(
     if not by:
         return pd.Series([stat.compute(rows, columns)])
     stats = [stat] if isinstance(stat, Stat) else [Stat.of(stat.above), Stat.of(stat.below)]
-    if not any(one.where for one in stats):  # thousands of cases: a group is cut out of every column that is left
-        rows = rows[[name for name in rows if name in by or any(name == one.column for one in stats)]]
-    groups = rows.groupby(by, sort=False, dropna=False)
-    found = {key: stat.compute(group, columns) for key, group in groups}
-    keys = [tuple("" if not is_known(part) else str(part) for part in key_parts(key)) for key in found]
-    return pd.Series(list(found.values()), index=pd.MultiIndex.from_tuples(keys, names=by))
+    if not {one.column for one in stats} <= set(rows):
+        return pd.Series(dtype="float64")
+    # as texts, so that cases in which something is not known are found again
+    texts = rows.assign(**{name: rows[name].astype("string").fillna("") for name in by})
+    found = [one.per_group(texts, by, columns) for one in stats]
+    return found[0] if len(found) == 1 else found[0] / found[1].where(found[1] != 0)
 
 
 def key_parts(key: Any) -> list[Any]:

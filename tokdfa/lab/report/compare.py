@@ -36,7 +36,6 @@ from tokdfa.lab.declare.columns import Ratio, text
 from tokdfa.lab.declare.look import backend_of
 from tokdfa.lab.declare.stats import is_known
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.kinds import declared_results
 from tokdfa.lab.report.tables import compare_environments
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _frames(data: RunData) -> Iterator[tuple[Results, pd.DataFrame, bool]]:
     items, which say how they ended, with False.
     """
     for run in (data, *data.sections.values()):
-        if (results := declared_results(run)) is None:
+        if (results := run.declared) is None:
             continue
         for name in ("", "items"):
             rows = results.frames.get(name)

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.run.store import COLUMNS, Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
+
+    from tokdfa.lab.declare.results import Results
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,15 @@ class RunData:
         items = self.items[self.items["label"] == wanted]
         items = items if len(items) else self.items[self.items["backend"] == wanted]
         return str(items["label"].iloc[0]) if len(items) and wanted else ""
+
+    @cached_property
+    def declared(self) -> Results | None:
+        """The results of a kind that has declared how they are told; None of others."""
+        kind = find_kind(self.kind) if self.kind in targets() else None
+        if kind is None or not kind.columns:
+            return None
+        rows = self.items.merge(self.samples, on="item_id", how="left") if self.kind == "backends" else self.results
+        return kind.results(rows, self.config, self.reference, self.items)
 
     @cached_property
     def failures(self) -> pd.DataFrame:

@@ -1,12 +1,10 @@
-"""Self-contained web pages: of a run, from its question to the command that repeats it; and of several runs at once.
+"""A self-contained web page, from a question to the command that repeats the run.
 
-The first screen of a run is its first three sentences and its first chart. Nothing is loaded from elsewhere: style,
+The first screen is the page's first three sentences and its first chart. Nothing is loaded from elsewhere: style,
 script, Vega and the charts' specifications are inline (``page.html.j2``, ``page.css``, ``page.js``). Charts show their
 case under the pointer, legends switch engines on and off, tables are sorted by a click on a head; all follow the
 window's width and the reader's preference for light or dark. Without JavaScript there are no charts, and the rest.
-
-The page of several runs has a table of contents, tables that set the runs side by side, and a section for each run;
-there all ids begin with that of the run's section. The template escapes all text of the data.
+The template escapes all text of the data.
 """
 
 from __future__ import annotations
@@ -21,35 +19,24 @@ from tokdfa.lab.declare.look import DARK, PALETTE
 from tokdfa.lab.declare.vega import CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jinja2 import Template
 
-    from tokdfa.lab.declare.cells import Cell, Table
+    from tokdfa.lab.declare.cells import Cell
     from tokdfa.lab.declare.charts import Chart, Panel
     from tokdfa.lab.report.page import Page
 
 
 def render(page: Page) -> str:
-    """The page of one run as HTML text; 1 MB of it is Vega, where there is a chart."""
-    return _render(page.name, [page])
-
-
-def render_together(title: str, pages: Sequence[Page], tables: Sequence[Table]) -> str:
-    """One page of several runs: contents, the `tables` that set them side by side, and a section for each run."""
-    return _render(title, pages, several=True, tables=tables)
-
-
-def _render(title: str, pages: Sequence[Page], **names: Any) -> str:
+    """The page as HTML text; 1 MB of it is Vega, where there is a chart."""
     from markupsafe import Markup
 
     folder = Path(__file__).parent
     # `Markup` is text of our own, which is not escaped
     style, script = (Markup((folder / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
-    if any(page.charts for page in pages):
-        names["look"] = {"config": CONFIG, "colours": dict(PALETTE) | DARK}
-        names["vega"] = Markup(_vega())
-    return _template().render(title=title, pages=pages, css=style, script=script, **names)
+    names: dict[str, Any] = {"page": page, "css": style, "script": script}
+    if page.charts:
+        names |= {"look": {"config": CONFIG, "colours": dict(PALETTE) | DARK}, "vega": Markup(_vega())}
+    return _template().render(names)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tokdfa.lab.declare.results import Results
 from tokdfa.lab.declare.sentences import Tally
-from tokdfa.lab.kinds import find_kind, targets
+from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.report import tables
 
 if TYPE_CHECKING:
@@ -34,25 +34,16 @@ def _of_section(kind: str, table: Table) -> Table:
 
 def _own_tables(data: RunData) -> list[Table]:
     built: list[Table] = []
-    if (results := declared_results(data)) is not None:
+    if (results := data.declared) is not None:
         built += (table.build(results) for table in find_kind(data.kind).tables)
     elif len(data.results):
         built.append(tables.plain_results(data))
     return [*built, *([tables.failures(data)] if len(data.failures) else [])]
 
 
-def declared_results(data: RunData) -> Results | None:
-    """The results of a kind that has declared how they are told; None of others."""
-    kind = find_kind(data.kind) if data.kind in targets() else None
-    if kind is None or not kind.columns:
-        return None
-    rows = data.items.merge(data.samples, on="item_id", how="left") if data.kind == "backends" else data.results
-    return kind.results(rows, data.config, data.reference, data.items)
-
-
 def build_charts(data: RunData) -> list[Chart]:
     """All charts of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
-    if (results := declared_results(data)) is None:
+    if (results := data.declared) is None:
         return []
     declared = find_kind(data.kind).charts
     own = [built for chart in declared if (built := chart.build(results)).panels or not chart.optional]
@@ -72,7 +63,7 @@ def build_headlines(data: RunData) -> list[str]:
 
 def _own_headlines(data: RunData) -> list[str]:
     known: list[str] = []
-    if (results := declared_results(data)) is not None:
+    if (results := data.declared) is not None:
         known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(results)]
         if data.kind != "backends" and not len(data.results):
             known = ["The run has no results yet."]

@@ -1,4 +1,4 @@
-"""Write a run's report to files, or one page of several runs, and print a summary on a terminal."""
+"""Write a run's report to files, and print a summary on a terminal."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 from tokdfa.core.stored_file import write_atomically
 from tokdfa.errors import StoreError
-from tokdfa.lab.declare.cells import Cell, Table, text_cell, visible
-from tokdfa.lab.declare.sentences import failure_counts
+from tokdfa.lab.declare.cells import visible
 from tokdfa.lab.report import html, kinds
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.page import LEAD, MOST_ROWS, Page, readable_time
-from tokdfa.lab.report.tables import environment_table
+from tokdfa.lab.report.page import LEAD, MOST_ROWS, Page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rich.console import Console
     from rich.text import Text
 
+    from tokdfa.lab.declare.cells import Cell, Table
     from tokdfa.lab.run.store import Run
 
 #: A terminal shows so many rows of a table.
@@ -54,48 +53,6 @@ def write_report(run: Run) -> Path:
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
-
-
-def write_together(runs: Sequence[Run], path: Path) -> None:
-    """Write the page of `runs`, in their order, to `path`, whose folder is made if need be.
-
-    Cost: that of each run's own page. Raises ValueError for no runs at all.
-    """
-    read = [RunData.read(run) for run in runs]
-    pages = [Page.of_data(data, Path(run.folder)) for data, run in zip(read, runs, strict=True)]
-    names = run_names(read)
-    tables = [_runs_table(read, names), environment_table(read, names)]
-    named = ", ".join(dict.fromkeys(data.name for data in read)) if len(runs) <= 4 else ""
-    title = f"{len(runs)} runs: {named}" if named else f"{len(runs)} runs"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(html.render_together(title, pages, tables), encoding="utf-8")
-
-
-def run_names(runs: Sequence[RunData]) -> list[str]:
-    """A name for each run: the experiment's, with a number where several runs have it."""
-    names = [data.name for data in runs]
-    return [
-        f"{name} {names[: place + 1].count(name)}" if names.count(name) > 1 else name
-        for place, name in enumerate(names)
-    ]
-
-
-def _runs_table(runs: Sequence[RunData], names: Sequence[str]) -> Table:
-    rows = []
-    for data, name in zip(runs, names, strict=True):
-        provenance = data.provenance
-        items = [data.items, *(section.items for section in data.sections.values())]
-        count, done = sum(map(len, items)), sum(int((one["status"] == "ok").sum()) for one in items)
-        failures = ", ".join(filter(None, map(failure_counts, items)))
-        commit = str((provenance.get("git") or {}).get("commit") or "")[:10]
-        times = (readable_time(provenance.get(key)) for key in ("started", "ended"))
-        facts = (data.kind, *times, commit)
-        rows.append(
-            (text_cell(name), *map(text_cell, facts), Cell(f"{done}/{count}", float(done)), text_cell(failures))
-        )
-    columns = ("run", "kind", "started", "ended", "commit", "done", "failures")
-    note = "Done are the items that gave a result, of all that were measured. Each run has a section below."
-    return Table("runs", "The runs", note, columns, tuple(rows))
 
 
 def print_summary(run: Run, console: Console) -> None:
