@@ -8,7 +8,6 @@ import pytest
 
 from tests.command_line import command
 from tests.proper.small_tokenizers import trained_byte_level
-from tokdfa.cli.skew import read_backend
 from tokdfa.lab.measure import skew_rows
 from tokdfa.models.registry import load_model
 from tokdfa.skew.exact import ideal_distribution
@@ -72,13 +71,6 @@ def test_a_disagreement_is_said(skew: Command, tokenizer: str, monkeypatch: pyte
     assert lines[-1].startswith("DIFFER    tokens_dfa?mute_literals=true and token_index: at most 0.")
 
 
-def test_backends_are_read_with_their_options() -> None:
-    engine = read_backend("tokens_dfa?proper=true&threads=2")
-    assert (engine.backend, engine.options) == ("tokens_dfa", {"proper": True, "threads": 2})
-    assert engine.name == "tokens_dfa?proper=true&threads=2"
-    assert read_backend("token_index").options == {}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -96,10 +88,3 @@ def test_errors(skew: Command, arguments: tuple[str, ...], message: str) -> None
     status, lines, error = skew(*arguments)
     assert (status, lines) == (1, [])
     assert message in error
-
-
-def test_rows_that_do_not_suffice(skew: Command, tokenizer: str) -> None:
-    arguments = ("-m", "table", "-t", tokenizer, *CHOICES)
-    status, _, error = skew(*arguments, "--max-rows", "1", "-p", "It was a")
-    assert status == 1
-    assert "raise max_prefixes" in error

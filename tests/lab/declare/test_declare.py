@@ -30,7 +30,6 @@ from tokdfa.lab.declare import (
     Stat,
     Summary,
     Tally,
-    percentiles,
 )
 from tokdfa.lab.declare.cells import text_cell
 from tokdfa.lab.declare.columns import seconds, text
@@ -243,7 +242,3 @@ def test_charts_are_specifications_that_vega_lite_takes(declared, rows):
         assert all(np.isfinite(point["x"]) for point in panel.spec["data"]["values"])
     assert chart.to_png().startswith(b"\x89PNG")
     assert declared.build(results(ROWS.iloc[:0])).reason
-
-
-def test_percentiles_are_columns():
-    assert [stat.how for stat in percentiles("mask_ns")][-3:] == ["p99.9", "max", "mean"]

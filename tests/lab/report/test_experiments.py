@@ -15,7 +15,6 @@ from tokdfa.errors import ConfigError
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.measure.schema_corpus import read_cases
-from tokdfa.regex.parse import parse
 
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
 REGEXES = EXPERIMENTS / "inputs" / "regexes.yaml"
@@ -94,24 +93,10 @@ def test_the_example_in_the_readme_is_an_experiment(tmp_path):
     assert len(config.constraints) == 4
 
 
-def test_the_eleven_regexes_parse_and_have_texts():
-    assert len(regexes()) == 11
-    assert list(texts()) == list(regexes())
-    for label, pattern in regexes().items():
-        parse(pattern, "", False)
-        assert len(texts()[label]) >= 2
-
-
 @pytest.mark.parametrize("label", regexes())
 def test_sample_texts_match_their_regex(label):
     pattern = regex.compile(regexes()[label])
     assert all(pattern.fullmatch(text, timeout=10) for text in texts()[label])
-
-
-def test_texts_file_is_a_list_of_distinct_texts():
-    loaded = yaml.safe_load((EXPERIMENTS / "inputs" / "regex_texts.yaml").read_text())
-    assert loaded == [text for group in texts().values() for text in group]
-    assert len(set(loaded)) == len(loaded)
 
 
 def test_the_regexes_have_the_published_numbers_of_states():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 import vl_convert
 
 from tests.lab.report.synthetic import HOSTILE, backend_run
-from tokdfa.lab.declare.cells import Table, count_cell
 from tokdfa.lab.report import html
 from tokdfa.lab.report.page import Page
 
@@ -141,17 +139,3 @@ def test_charts_are_specifications_that_compile(page: str, reader: Reader) -> No
         assert vl_convert.vegalite_to_vega({**spec, "config": look["config"]})["marks"]
         drawn = json.dumps({**spec, "data": None, "config": look["config"]})
         assert set(re.findall(r"#[0-9a-f]{6}", drawn)) <= set(look["colours"]), "every colour has its dark counterpart"
-
-
-def test_a_page_without_charts_has_no_vega(gathered: Page) -> None:
-    plain = html.render(replace(gathered, plots=[]))
-    assert len(plain) < 200_000
-    assert 'id="look"' not in plain
-    assert 'id="plots"' not in Reader(plain).ids
-
-
-def test_numbers_stand_right_and_the_best_are_marked(gathered: Page) -> None:
-    rows = ((count_cell(1.0), count_cell(2000.0)._replace(best=True)),)
-    reader = Reader(shown := html.render(replace(gathered, tables=[Table("t", "T", "", ("a", "b"), rows)], plots=[])))
-    assert '<td class="n" data-v="2000.0"><b>2,000</b></td>' in shown
-    assert reader.rows[-1] == ["1", "2,000"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tests.lab.report.synthetic import HOSTILE, FakeRun, backend_run, config
-from tokdfa.lab.declare.cells import NOTHING, Cell, Table, escape_markdown, visible
+from tokdfa.lab.declare.cells import Cell, Table, escape_markdown, visible
 from tokdfa.lab.report import tables
 from tokdfa.lab.report.data import RunData
 
@@ -95,15 +95,3 @@ def test_a_text_is_a_text_wherever_it_stands(text, before):
     (inline,) = (token for token in tokens if token.type == "inline")
     assert {child.type for child in inline.children} <= {"text", "html_inline"}
     assert "".join(child.content for child in inline.children) == "<br>".join(expected)
-
-
-def test_markdown_marks_the_best_and_adds_details():
-    rows = ((Cell("x"), Cell("1 s", 1.0, True, "2.0x faster", 2.0)), (Cell("y"), NOTHING))
-    table = Table("t", "title", "", ("name", "time"), rows)
-    assert table.markdown() == (
-        "| name |                 time |\n"
-        "| ---- | -------------------: |\n"
-        "| x    | **1 s**, 2.0x faster |\n"
-        "| y    |                    – |"
-    )
-    assert list(table.frame.columns) == ["name", "time", "time: ratio"]

@@ -19,7 +19,7 @@ from tests.lab.run.experiments import children, experiment, measuring, run_all, 
 from tests.lab.run.test_interruption import complete, read_until, start, wait_until_gone
 from tokdfa.errors import ClusterError, MissingDependency, OptionError
 from tokdfa.lab.run import cluster, execute, provenance
-from tokdfa.lab.run.cluster import LOCAL, whole_paths
+from tokdfa.lab.run.cluster import LOCAL
 from tokdfa.lab.run.cluster_worker import Order, describe_worker, faults, versions_of
 from tokdfa.lab.run.store import open_run
 
@@ -219,19 +219,6 @@ def test_what_a_worker_lacks(tmp_path):
     changed = ("maskbench", {"engines": [{"backend": "token_index"}], "data": str(tmp_path), "inputs": "0123456789"})
     (said,) = faults(replace(fitting, sections=(changed,)))
     assert "has changed since this experiment was resolved" in said
-
-
-def test_paths_that_workers_will_look_for(tmp_path):
-    config = experiment(tmp_path, "fake").model_copy(
-        update={
-            "tokenizers": ["bytes", f"hf:{tmp_path}", "tiktoken:/nowhere"],
-            "settings": {
-                "data": str(tmp_path),
-                "deep": [{"inner": [str(tmp_path / "e.yaml"), "x" * 5000, "e.yaml", 3]}],
-            },
-        }
-    )
-    assert list(whole_paths(config)) == [str(tmp_path), str(tmp_path), str(tmp_path / "e.yaml")]
 
 
 def test_a_worker_that_announces_no_core(tmp_path):

@@ -118,15 +118,6 @@ def test_grids_files_and_labels_are_spelled_out(tmp_path):
     assert config.measures == ["compile", "mask"]  # in their own order
 
 
-def test_without_a_label_all_given_options_are_shown_with_one_only_what_varies(tmp_path):
-    text = BASE.replace("- fake", "- {name: fake, options: {tag: 1, how: [wide, lax]}}")
-    assert labels(load(tmp_path, text)) == ["fake tag=1 how=wide", "fake tag=1 how=lax"]
-    text = BASE.replace("- fake", "- {name: fake, label: x, options: {tag: 1, how: [wide, lax]}}")
-    assert labels(load(tmp_path, text)) == ["x how=wide", "x how=lax"]
-    text = BASE.replace("- fake", "- {name: token_index, options: {lazy: [true, false]}}")
-    assert labels(load(tmp_path, text)) == ["token_index lazy=true", "token_index lazy=false"]
-
-
 def test_the_resolved_experiment_loads_to_an_equal_one(tmp_path):
     config = load_full(tmp_path)
     (tmp_path / "elsewhere").mkdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.lab.run.experiments import experiment, run_all, trick
 from tests.lab.run.test_interruption import complete
-from tokdfa.lab.config.expand import expand, expand_groups
+from tokdfa.lab.config.expand import expand
 from tokdfa.lab.config.plan import describe
 from tokdfa.lab.run import execute
 from tokdfa.lab.run.store import open_run
@@ -61,17 +61,3 @@ def test_another_reference_is_another_run(tmp_path):
     assert not {item.item_id for item in expand(first)} & {item.item_id for item in expand(second)}
     options = experiment(tmp_path, trick("honest", label="fake", tag=1), "fake_peer", reference="fake")
     assert options.fingerprint != first.fingerprint
-
-
-def test_who_takes_part_again(tmp_path):
-    (group,) = expand_groups(experiment(tmp_path, "fake", "fake_peer"))
-    first, second = group.items
-    assert group.left({}, "fake") is group
-    assert group.left({first.item_id: "ok", second.item_id: "error"}, "fake") is None
-    part = group.left({first.item_id: "ok"}, "fake")
-    assert (part.items, part.beside) == ((second,), (first,))
-    assert part.part_name[:6] == group.part_name[:6]
-    assert part.part_name != group.part_name
-    # the reference got nowhere: who did takes part instead, or nobody
-    assert group.left({first.item_id: "timeout"}, "fake").beside == ()
-    assert group.left({second.item_id: "wrong_refusal"}, "fake").beside == (second,)

@@ -7,10 +7,8 @@ import tempfile
 import psutil
 import pytest
 
-from tests.lab.run.experiments import affinities, children, experiment, measuring, trick
-from tokdfa.lab.config.expand import expand_groups
+from tests.lab.run.experiments import affinities, experiment, measuring, trick
 from tokdfa.lab.run import cores, execute, slots
-from tokdfa.lab.run.slots import Slots
 from tokdfa.lab.run.store import open_run
 
 SIX = [{"label": text, "choice": [text, text * 2]} for text in "abcdef"]
@@ -63,12 +61,3 @@ def test_one_process_goes_where_the_system_puts_it(tmp_path, monkeypatch):
     seen = [pinned for pinned in together if pinned]
     assert seen
     assert all(pinned == [tuple(psutil.Process().cpu_affinity())] for pinned in seen)
-
-
-def test_a_run_that_has_ended_measures_nothing(tmp_path):
-    config = experiment(tmp_path, trick("sleep"), limits={"seconds": 3})
-    used = Slots()
-    (group,) = expand_groups(config)
-    assert used.measure(config, group, lambda doing: used.end(), own_cores=False) is None
-    assert not children(recursive=True)
-    assert used.measure(config, group, print, own_cores=False) is None

@@ -10,7 +10,7 @@ from tests.lab.run.experiments import experiment
 from tokdfa.backends import registry
 from tokdfa.backends.registry import backend_class
 from tokdfa.lab.config.expand import expand_groups
-from tokdfa.lab.run.provenance import PACKAGES, code_fingerprint, collect, differences, git_state
+from tokdfa.lab.run.provenance import PACKAGES, code_fingerprint, collect, git_state
 
 
 def test_all_that_is_needed_to_judge_a_number_is_there(tmp_path):
@@ -54,21 +54,3 @@ def test_the_commit_and_whether_it_was_changed(tmp_path):
 def test_the_peers_versions_are_kept_of_every_experiment():
     built_in = [backend_class(name).packages for name in registry.BUILT_IN if name not in ("fake", "fake_peer")]
     assert {package for packages in built_in for package in packages} <= set(PACKAGES)
-
-
-def test_what_has_changed_between_two_starts_is_said():
-    before = {"tokdfa": "0.1", "git": None, "packages": {"numpy": "2.0", "numba": "1"}, "machine": {"cpu": "A"}}
-    assert differences(before, dict(before)) == []
-    after = {
-        "tokdfa": "0.2",
-        "git": {"commit": "c", "dirty": False},
-        "packages": {"numpy": "2.1", "numba": "1", "torch": "2"},
-        "machine": {"cpu": "B"},
-    }
-    assert differences(before, after) == [
-        "tokdfa was 0.1 and is 0.2",
-        "git was None and is {'commit': 'c', 'dirty': False}",
-        "numpy was 2.0 and is 2.1",
-        "torch was None and is 2",
-        "the processor was A and is B",
-    ]

@@ -78,16 +78,6 @@ def test_results_may_have_other_columns_and_types_in_each_part(config, store):
     assert results["more"].tolist()[2:] == ["[1, 2]", '{"b": 1, "a": [true]}']
 
 
-def test_samples_of_a_group_that_was_not_finished_are_invisible_and_then_replaced(config, store):
-    group = expand_groups(config)[0]
-    store.write_group(group, {"samples": rows(group, samples=5)["samples"]})  # killed before the items were written
-    run = open_run(store.folder)
-    assert run.samples().empty
-    assert store.progress() == ({}, None)
-    store.write_group(group, rows(group, samples=2))
-    assert len(run.samples()) == 4
-
-
 @pytest.mark.parametrize("written", [0, 1, 2])
 def test_a_group_is_there_in_whole_or_not_at_all(config, store, monkeypatch, written):
     """Killed after so many of its three files."""

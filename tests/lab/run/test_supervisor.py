@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import replace
 
-import psutil
 import pytest
 
 from tests.lab.run.experiments import children, experiment, gone, trick
-from tests.lab.run.test_interruption import wait_until_gone
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.measure import limits
 from tokdfa.lab.run.jobs import MemoryJob, MemoryResult
@@ -75,43 +71,3 @@ def test_preparing_has_limits_too(supervisor, job, monkeypatch, where, phase):
     large = supervisor.run(job("hog", where, memory_mb=100))
     assert (large.failure.kind, large.contender) == ("memory", 0)
     assert is_fine(supervisor.run(job()))
-
-
-@pytest.mark.parametrize("victim", ["fork", "worker"])
-def test_a_kill_from_outside_is_told_from_our_own(supervisor, job, victim):
-    def kill(activity):
-        if activity.phase == "memory":
-            os.kill(activity.pid if victim == "fork" else supervisor.pid, signal.SIGKILL)
-
-    answer = supervisor.run(job("sleep"), kill)
-    assert (answer.failure.kind, answer.from_outside) == ("crash", True)
-    own = supervisor.run(job("sleep", seconds=0.1))
-    assert (own.failure.kind, own.from_outside) == ("timeout", False)
-    assert is_fine(supervisor.run(job()))
-
-
-class Stop(Exception):
-    """Raised by who looks on."""
-
-
-@pytest.mark.parametrize("closed", [True, False])
-def test_who_looks_on_sees_what_is_going_on_and_may_end_it(supervisor, job, closed):
-    seen = []
-
-    def look(activity):
-        if activity.phase == "memory":
-            seen.append(activity)
-            raise Stop
-
-    with pytest.raises(Stop):
-        supervisor.run(job("sleep"), look)
-    (activity,) = seen
-    assert activity.contender == 0
-    assert activity.pid in {child.pid for child in psutil.Process(supervisor.pid).children()}
-    if closed:
-        supervisor.close()
-        wait_until_gone([activity.pid])
-        assert is_fine(supervisor.run(job()))
-    else:  # as when this process is killed
-        supervisor._worker.pipe.close()
-        wait_until_gone([activity.pid])

@@ -9,7 +9,7 @@ import pytest
 from tests.lab.run.experiments import experiment, trick
 from tokdfa.lab.config.expand import expand_groups
 from tokdfa.lab.config.resolve import load_config
-from tokdfa.lab.measure.limits import Activity, Failure
+from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.measure import Outcome, Sample
 from tokdfa.lab.measure.workloads import Walk
 from tokdfa.lab.run.jobs import GroupResult, MemoryJob, MemoryResult, SpecialResult
@@ -61,15 +61,6 @@ def statuses(rows):
     return {label: row["status"] for label, row in rows.items()}
 
 
-def test_an_undisturbed_group(group):
-    rows, jobs, measured = measure(group)
-    assert statuses(rows) == {"fake": "ok", "wide": "ok", "lax": "ok"}
-    assert [labels(job) for job in jobs] == [["fake", "wide", "lax"], ["fake"], ["wide"], ["lax"]]
-    assert all(job.walks == WALKS for job in jobs[1:])
-    assert [(row["memory_peak_bytes"], row["memory_retained_bytes"]) for row in rows.values()] == [(1, 2)] * 3
-    assert measured.failures == {}
-
-
 def test_who_breaks_a_limit_is_left_out_and_the_others_start_again(group):
     # the second failure is of the second of those that are left
     rows, jobs, _ = measure(group, fail("timeout", 1), fail("crash", 1))
@@ -88,12 +79,6 @@ def test_who_takes_part_again_has_no_rows_and_its_failure_harms_nobody(group, fa
     assert [labels(job) for job in jobs] == [*together, ["wide"], ["lax"]]
     assert measured.statuses == {item.item_id: "ok" for item in new}
     assert measured.failures == {}
-
-
-def test_nobody_is_measured_where_nobody_can_be_blamed(group):
-    rows, jobs, _ = measure(group, fail("error"))
-    assert {row["message"] for row in rows.values()} == {"a error"}
-    assert len(jobs) == 1
 
 
 def test_a_kill_from_outside_is_forgiven_once_per_contender(group):
@@ -150,20 +135,6 @@ def test_rows_say_what_was_measured(group):
         **{"item_id": row["item_id"], "measure": "mask", "repeat": 0, "step": 0},
         **{"ns": 7, "allowed": 4, "differs": 1},
     }
-
-
-def test_what_is_being_done_is_told_by_name(group):
-    told = []
-
-    def carry(job, look):
-        look(Activity(1, 0, "compile", 0, 0))
-        look(Activity(1, -1, "idle", 0, 0))
-        return succeed(job)
-
-    GroupTask(*group, carry, told.append).measure()
-    title = "bytes / choice / random_walk 2x4:"
-    assert told[:4] == [f"{title} fake compile", f"{title} idle", f"{title} fake compile", f"{title} idle"]
-    assert told[4:6] == [f"{title} wide compile", f"{title} idle"]
 
 
 @pytest.fixture
