@@ -8,6 +8,7 @@ Each command prepares arguments, calls the library and prints. Heavy modules are
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path  # noqa: TC003 (typer reads the annotations)
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ from rich.console import Console
 import tokdfa
 from tokdfa.cli import arguments, cache, experiments, models, proper, show, skew, warmup
 from tokdfa.cli import report as reports
-from tokdfa.cli.text import plain, print_error, print_plain
+from tokdfa.cli.text import plain, print_error, print_plain, print_table
 from tokdfa.errors import TokdfaError
 
 if TYPE_CHECKING:
@@ -137,26 +138,22 @@ def list_experiments() -> None:
 @app.command("backends")
 def list_backends(name: Annotated[str | None, typer.Argument(help="One backend, with its options.")] = None) -> None:
     """List the backends, or one backend's options."""
-    from rich.table import Table
-
     from tokdfa.backends.registry import backend_class, backend_info, backends
-    from tokdfa.core.packages import install_commands
 
     if name is None:
-        table = Table("backend", "takes", "what it is", "installed", box=None, pad_edge=False)
-        for info in backends().values():
-            installed = "yes" if info.installed else f"no: {' && '.join(install_commands(info.missing))}"
-            table.add_row(info.name, ", ".join(info.kinds), info.summary, installed)
-        console.print(table)
+        rows = ((one.name, ", ".join(one.kinds), one.summary, _installed(one)) for one in backends().values())
+        print_table(console, ("backend", "takes", "what it is", "installed"), rows)
         return
     info = backend_info(name)
     console.print(f"[bold]{info.name}[/]: {plain(info.summary)}", highlight=False)
     console.print(f"takes {', '.join(info.kinds)}", highlight=False)
-    table = Table("option", "type", "default", "what it does", box=None, pad_edge=False)
-    for option in info.options:
-        kind = " | ".join(option.choices) or option.kind.__name__
-        table.add_row(option.name, plain(kind), plain(repr(option.default)), plain(option.help))
-    console.print(table if info.options else "no options")
+    options = [
+        (one.name, " | ".join(one.choices) or one.kind.__name__, repr(one.default), one.help) for one in info.options
+    ]
+    if options:
+        print_table(console, ("option", "type", "default", "what it does"), options)
+    else:
+        console.print("no options")
     for law, reason in backend_class(name).known_differences.items():
         console.print(f"known difference ({plain(law)}): {plain(reason)}", highlight=False)
 
@@ -164,17 +161,20 @@ def list_backends(name: Annotated[str | None, typer.Argument(help="One backend, 
 @app.command("tokenizers")
 def list_tokenizers() -> None:
     """List the tokenizers that can be loaded by name."""
-    from rich.table import Table
-
-    from tokdfa.core.packages import install_commands
     from tokdfa.vocabulary.tokenizers import tokenizer_names
 
-    table = Table("name", "tokens", "what it is", "installed", box=None, pad_edge=False)
-    for info in tokenizer_names().values():
-        size = f"{info.size:,}" if info.size else "by file"
-        installed = "yes" if info.installed else f"no: {' && '.join(install_commands(info.missing))}"
-        table.add_row(plain(info.name), size, plain(info.summary), plain(installed))
-    console.print(table)
+    rows = (
+        (one.name, f"{one.size:,}" if one.size else "by file", one.summary, _installed(one))
+        for one in tokenizer_names().values()
+    )
+    print_table(console, ("name", "tokens", "what it is", "installed"), rows)
+
+
+def _installed(info: Any) -> str:
+    """Whether what a backend or a tokenizer needs is there, or else what installs it."""
+    from tokdfa.core.packages import install_commands
+
+    return "yes" if info.installed else f"no: {' && '.join(install_commands(info.missing))}"
 
 
 @app.command()
@@ -200,15 +200,11 @@ def check(
 
 
 def _print_law_results(results: list[Any]) -> None:
-    from rich.table import Table
-
-    table = Table("law", "held", "declared difference", "broken", "not applicable", box=None, pad_edge=False)
-    laws = list(dict.fromkeys(result.law for result in results))
-    for law in laws:
-        outcomes = [result.outcome for result in results if result.law == law]
-        counts = [sum(outcome == name for outcome in outcomes) for name in ("held", "declared", "broken", "skipped")]
-        table.add_row(law, *(str(number) if number else "" for number in counts))
-    console.print(table)
+    heads = {"held": "held", "declared": "declared difference", "broken": "broken", "skipped": "not applicable"}
+    counts = Counter((result.law, result.outcome) for result in results)
+    laws = dict.fromkeys(result.law for result in results)
+    rows = ([law, *(str(counts[law, outcome] or "") for outcome in heads)] for law in laws)
+    print_table(console, ("law", *heads.values()), rows)
     for result in results:
         if not result.ok:
             console.print(f"[red]broken[/] {plain(f'{result.law}, {result.case}: {result.message}')}", highlight=False)

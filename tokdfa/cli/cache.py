@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from tokdfa.cli.text import plain
+from tokdfa.cli.text import print_plain, print_table
 from tokdfa.core import folders
 from tokdfa.errors import StoreError, UnknownNameError
 
@@ -31,24 +31,22 @@ def cache(
     ] = None,
 ) -> None:
     """List what tokdfa keeps on disk, or delete it. All of it is made again when it is needed."""
-    from rich.table import Table
-
     kept = kept_folders()
     for kind in clear or ():
         if kind not in {*kept, "all"}:
             raise UnknownNameError("kind of kept files", kind, {*kept, "all"})
-    table = Table("kind", box=None, pad_edge=False)
-    table.add_column("MB", justify="right")
-    table.add_column("what it is")
-    table.add_column("where", no_wrap=True)
+    rows = []
     for kind, folder in kept.items():
         size = f"{_bytes_in(folder) / 1e6:,.1f}"
         cleared = bool({kind, "all"}.intersection(clear or ()))
         if cleared:
             _clear(kind, folder)
         what = "deleted" if cleared else KINDS.get(kind, "of another version of tokdfa")
-        table.add_row(plain(kind), size, what, plain(str(folder)))
-    Console().print(table if kept else f"nothing is kept in {plain(str(folders.cache_folder()))}", soft_wrap=True)
+        rows.append((kind, size, what, str(folder)))
+    if rows:
+        print_table(Console(soft_wrap=True), ("kind", "MB", "what it is", "where"), rows, numbers=("MB",))
+    else:
+        print_plain(Console(), f"nothing is kept in {folders.cache_folder()}")
 
 
 def kept_folders() -> dict[str, Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokdfa.cli.text import plain, print_line
+from tokdfa.cli.text import print_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,15 +17,11 @@ if TYPE_CHECKING:
 
 def print_experiments(console: Console) -> None:
     """A table of the experiments, and below it how to install what they name and is missing."""
-    from rich.table import Table
-
     from tokdfa.lab.config.plan import format_duration
     from tokdfa.lab.config.shipped import experiments_folder, missing_packages, shipped_experiments
     from tokdfa.lab.config.yaml_source import read_yaml
 
-    table = Table(box=None, pad_edge=False)
-    for heading in ("name", "takes", "what it asks", "missing here"):
-        table.add_column(heading, justify="right" if heading == "takes" else "left", no_wrap=heading == "name")
+    rows: list[tuple[str, ...]] = []
     needed: list[Missing] = []
     for name, path in shipped_experiments().items():
         data = read_yaml(path).data
@@ -34,9 +30,9 @@ def print_experiments(console: Console) -> None:
         takes = format_duration(60 * data["minutes"]) if "minutes" in data else ""
         asked = " ".join(str(data.get("question", "")).split())
         names = ", ".join(dict.fromkeys(one.name for one in missing))
-        table.add_row(*map(plain, (name, takes, asked, names)))
-    console.print(table)
-    print_line(console, f"{table.row_count} experiments in", str(experiments_folder()))
+        rows.append((name, takes, asked, names))
+    print_table(console, ("name", "takes", "what it asks", "missing here"), rows, numbers=("takes",))
+    print_line(console, f"{len(rows)} experiments in", str(experiments_folder()))
     _print_commands(needed, console)
 
 

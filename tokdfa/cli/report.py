@@ -32,12 +32,15 @@ def run_folders(folder: Path) -> list[Path]:
 
 def report_run(folder: Path, console: Console) -> None:
     """Print a run's summary and write its report."""
-    from tokdfa.lab.report.write import print_summary, write_report
+    from tokdfa.lab.report.page import Page
+    from tokdfa.lab.report.write import print_page, write_report
     from tokdfa.lab.run.store import open_run
 
     measured = open_run(folder)
-    print_summary(measured, console)
-    console.print(f"report: {write_report(measured) / 'report.html'}", highlight=False, soft_wrap=True, markup=False)
+    page = Page.of(measured)
+    print_page(page, console, brief=True)
+    target = write_report(measured, page) / "report.html"
+    console.print(f"report: {target}", highlight=False, soft_wrap=True, markup=False)
 
 
 def compare(

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tokdfa.cli import arguments
-from tokdfa.cli.text import plain
+from tokdfa.cli.text import plain, print_table
 from tokdfa.errors import OptionError, TokdfaError, TokenRefused, VocabularyCannotSpell
 
 if TYPE_CHECKING:
@@ -126,19 +126,15 @@ def _print_situation(constraint: Constraint, tokenizer: str, prefix: str, consol
 
 def _print_readings(machine: Any, situation: int, console: Console) -> None:
     """A line for each hypothesis."""
-    from rich.table import Table
-
     from tokdfa.backends.cfg_fsm.describe import readings
 
-    table = Table(
-        "the end of the text", "may become", "must not match", "states on the stack", box=None, pad_edge=False
-    )
+    rows = []
     for reading in readings(machine, situation):
         where = "in a lexeme" if reading.begun else "between lexemes"
         cells = (" | ".join(reading.may_become) or "-", ", ".join(reading.must_not_match))
         end = ", may end" if reading.may_end else ""
-        table.add_row(where + end, *map(plain, cells), str(len(reading.stack)))
-    console.print(table)
+        rows.append((where + end, *cells, str(len(reading.stack))))
+    print_table(console, ("the end of the text", "may become", "must not match", "states on the stack"), rows)
 
 
 def advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str, console: Console) -> None:
@@ -174,7 +170,6 @@ def advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str, console
 def print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int, console: Console) -> None:
     """How many tokens are allowed, what is forced, and `samples` of the tokens, evenly spaced in byte order."""
     import numpy as np
-    from rich.table import Table
 
     from tokdfa import mask as masks
 
@@ -192,10 +187,7 @@ def print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int, console: Co
     if not spelling or samples <= 0:
         return
     picked = np.unique(np.linspace(0, len(spelling) - 1, min(samples, len(spelling))).round().astype(int))
-    table = Table("token", "bytes", "token", "bytes", "token", "bytes", box=None, pad_edge=False)
-    cells = [cell for k in picked.tolist() for cell in (str(spelling[k][1]), plain(repr(spelling[k][0])[1:]))]
-    for start in range(0, len(cells), 6):
-        table.add_row(*cells[start : start + 6])
+    cells = [cell for k in picked.tolist() for cell in (str(spelling[k][1]), repr(spelling[k][0])[1:])]
     title = "all of them" if len(picked) == len(spelling) else f"{len(picked)} of them, evenly spaced in byte order"
     console.print(f"{title}:", highlight=False)
-    console.print(table)
+    print_table(console, ("token", "bytes") * 3, [cells[start : start + 6] for start in range(0, len(cells), 6)])

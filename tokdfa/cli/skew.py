@@ -16,13 +16,11 @@ import typer
 from rich.console import Console
 
 from tokdfa.cli import arguments
-from tokdfa.cli.text import plain, print_line
+from tokdfa.cli.text import print_line, print_table
 from tokdfa.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.table import Table
 
     from tokdfa.lab.measure.engines import Engine
 
@@ -112,10 +110,10 @@ def read_backend(name: str) -> Engine:
 def _print_choices(choices: Sequence[str], rows: Sequence[dict[str, Any]], console: Console) -> None:
     """One row per choice, the most probable ones, and one column per strategy."""
     values = [json.loads(row["probabilities"]) for row in rows]
-    table = _table("choice", *(row["engine"] for row in rows))
-    for place in sorted(range(len(choices)), key=lambda one: -values[0][one])[:SHOWN_CHOICES]:
-        table.add_row(plain(repr(choices[place])), *(f"{one[place]:.5f}" for one in values))
-    console.print(table)
+    names = [row["engine"] for row in rows]
+    order = sorted(range(len(choices)), key=lambda one: -values[0][one])[:SHOWN_CHOICES]
+    shown = ([repr(choices[place]), *(f"{one[place]:.5f}" for one in values)] for place in order)
+    print_table(console, ["choice", *names], shown, numbers=names)
     if len(choices) > SHOWN_CHOICES:
         print_line(console, "", f"and {len(choices) - SHOWN_CHOICES} others, less probable ideally")
 
@@ -123,15 +121,14 @@ def _print_choices(choices: Sequence[str], rows: Sequence[dict[str, Any]], conso
 def _print_distances(rows: Sequence[dict[str, Any]], console: Console) -> None:
     """One row per strategy; the middles of the bounds."""
     names = ("total_variation", "kl_forward", "kl_backward", "jensen_shannon")
-    table = _table("strategy", "TV", "KL to it", "KL from it", "JS", "improper", "tokens", "forced", "rows")
+    heads = ("strategy", "TV", "KL to it", "KL from it", "JS", "improper", "tokens", "forced", "rows")
+    shown = []
     for row in rows:
         distances = [_middle(row, name) for name in names]
         improper = "" if row["improper"] is None else f"{row['improper']:.2%}"
         forced = "" if row["forced_share"] is None else f"{row['forced_share']:.0%}"
-        table.add_row(
-            plain(row["engine"]), *distances, improper, f"{row['mean_tokens']:.2f}", forced, f"{row['rows']:,}"
-        )
-    console.print(table)
+        shown.append([row["engine"], *distances, improper, f"{row['mean_tokens']:.2f}", forced, f"{row['rows']:,}"])
+    print_table(console, heads, shown, numbers=heads[1:])
     open_ends = (row["total_variation_high"] - row["total_variation_low"] for row in rows if "total_variation" in row)
     said = "TV: total variation from the ideal; KL to it: KL(ideal || it)"
     print_line(console, "in nats", f"{said}; at most {max(open_ends, default=0.0):.1g} of TV is unresolved")
@@ -141,12 +138,3 @@ def _middle(row: dict[str, Any], name: str) -> str:
     if name not in row:
         return ""
     return f"{row[name]:.4g}" if math.isfinite(row[f"{name}_high"]) else f">={row[name]:.3g}"
-
-
-def _table(*headings: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for place, heading in enumerate(headings):
-        table.add_column(plain(heading), justify="right" if place else "left", overflow="fold")
-    return table

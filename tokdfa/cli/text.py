@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from rich.console import Console
 
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -32,6 +34,21 @@ def print_plain(console: Console, text: str) -> None:
 def print_line(console: Console, name: str, content: str) -> None:
     """One line: what it is about, and the content."""
     print_plain(console, f"{name:<9} {content}")
+
+
+def print_table(
+    console: Console, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()
+) -> None:
+    """Texts in columns; those under `numbers` stand to the right, and names are never broken."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        side: Any = "right" if heading in numbers else "left"
+        table.add_column(plain(heading), justify=side, no_wrap=heading in ("name", "where"), overflow="fold")
+    for row in rows:
+        table.add_row(*map(plain, row))
+    console.print(table)
 
 
 def text_of(data: bytes) -> str | None:

@@ -14,13 +14,13 @@ from tests.full_disk import fill_disk
 from tests.lab.report.synthetic import HOSTILE, FakeRun, backend_run, config, trie_walk_run
 from tokdfa.errors import StoreError
 from tokdfa.lab.declare.cells import Table, count_cell, status_cell, text_cell
-from tokdfa.lab.report import print_summary, write_report
+from tokdfa.lab.report import print_page, write_report
 from tokdfa.lab.report.page import Page
 
 
 def printed(run: FakeRun, width: int = 80) -> str:
     out = io.StringIO()
-    print_summary(run, Console(file=out, width=width))
+    print_page(Page.of(run), Console(file=out, width=width), brief=True)
     return out.getvalue()
 
 

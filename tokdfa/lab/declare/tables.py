@@ -167,8 +167,8 @@ class Pivot(Declared):
 
 @dataclass(frozen=True)
 class Listing(Declared):
-    """Rows as they are, those columns that are `shown` (by default all that are declared). `sort`: a column, the
-    largest first, or ``-COLUMN``, the smallest first.
+    """Rows as they are, those columns that are `shown`; by default all that are declared, or else stored. `sort`: a
+    column, the largest first, or ``-COLUMN``, the smallest first.
     """
 
     shown: Sequence[str] = ()
@@ -177,7 +177,9 @@ class Listing(Declared):
 
     def build(self, results: Results) -> Table:
         rows = results.rows(self.frame, self.where)
-        names = [name for name in (self.shown or results.columns) if name in rows and rows[name].notna().any()]
+        names = [
+            str(name) for name in (self.shown or results.columns or rows) if name in rows and rows[name].notna().any()
+        ]
         if self.sort.lstrip("-") in rows:
             rows = rows.sort_values(self.sort.lstrip("-"), ascending=self.sort.startswith("-"), kind="stable")
         columns = [results.column(name) for name in names]

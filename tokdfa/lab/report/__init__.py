@@ -1,12 +1,12 @@
 """Reports: from a stored run to tables, plots, one HTML page, Markdown, and a summary on the terminal.
 
     write_report(open_run(folder))
-    print_summary(open_run(folder), console)
+    print_page(Page.of(open_run(folder)), console, brief=True)
 
 A report reads the run's store and nothing else, so it can be written again at any time, on any machine, from a run that
 is still unfinished. The way of the data: `data` reads a run; its kind has declared tables, charts and sentences
 (`tokdfa.lab.declare`), which `kinds` builds; `page` gathers them and writes Markdown, `html` fills the template
-``page.html.j2``; `write` makes the files, of several runs one page. `compare` says what has changed from one
+``page.html.j2``; `write` makes the files. `compare` says what has changed from one
 run to another, by the columns that the kind has declared.
 
 How numbers are compared. A *case* is a tokenizer, a constraint, a workload and a seed. Ratios are taken within a case,
@@ -19,6 +19,6 @@ from tokdfa.core.packages import require_extra
 
 require_extra("lab", "a report")
 
-from tokdfa.lab.report.write import print_summary, write_report  # noqa: E402
+from tokdfa.lab.report.write import print_page, write_report  # noqa: E402
 
-__all__ = ["print_summary", "write_report"]
+__all__ = ["print_page", "write_report"]

@@ -132,8 +132,7 @@ def _frames(data: RunData) -> Iterator[tuple[Results, pd.DataFrame, bool]]:
     items, which say how they ended, with False.
     """
     for run in (data, *data.sections.values()):
-        if (results := run.declared) is None:
-            continue
+        results = run.declared
         for name in ("", "items"):
             rows = results.frames.get(name)
             if rows is None or not len(rows):

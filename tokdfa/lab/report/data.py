@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.lab.declare.kind import Kind
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.run.store import COLUMNS, Run
 
@@ -75,11 +76,9 @@ class RunData:
         return str(items["label"].iloc[0]) if len(items) and wanted else ""
 
     @cached_property
-    def declared(self) -> Results | None:
-        """The results of a kind that has declared how they are told; None of others."""
-        kind = find_kind(self.kind) if self.kind in targets() else None
-        if kind is None or not kind.columns:
-            return None
+    def declared(self) -> Results:
+        """The results with what the kind declares of them; without columns, if it is not known."""
+        kind = find_kind(self.kind) if self.kind in targets() else Kind()
         rows = self.items.merge(self.samples, on="item_id", how="left") if self.kind == "backends" else self.results
         return kind.results(rows, self.config, self.reference, self.items)
 

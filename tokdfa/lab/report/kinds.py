@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tokdfa.lab.declare.results import Results
+from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.sentences import Tally
 from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.report import tables
@@ -33,20 +33,15 @@ def _of_section(kind: str, table: Table) -> Table:
 
 
 def _own_tables(data: RunData) -> list[Table]:
-    built: list[Table] = []
-    if (results := data.declared) is not None:
-        built += (table.build(results) for table in find_kind(data.kind).tables)
-    elif len(data.results):
-        built.append(tables.plain_results(data))
-    return [*built, *([tables.failures(data)] if len(data.failures) else [])]
+    declared = find_kind(data.kind).tables if data.declared.columns else (tables.PLAIN,)
+    failed = data.failures.assign(status=data.failures["status"].map(readable))
+    return [*(table.build(data.declared) for table in declared), tables.FAILURES.build(tables.of_items(failed))]
 
 
 def build_charts(data: RunData) -> list[Chart]:
     """All charts of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
-    if (results := data.declared) is None:
-        return []
-    declared = find_kind(data.kind).charts
-    own = [built for chart in declared if (built := chart.build(results)).panels or not chart.optional]
+    declared = find_kind(data.kind).charts if data.declared.columns else ()
+    own = [built for chart in declared if (built := chart.build(data.declared)).panels or not chart.optional]
     return [*own, *(chart for section in data.sections.values() for chart in build_charts(section))]
 
 
@@ -63,10 +58,10 @@ def build_headlines(data: RunData) -> list[str]:
 
 def _own_headlines(data: RunData) -> list[str]:
     known: list[str] = []
-    if (results := data.declared) is not None:
-        known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(results)]
+    if data.declared.columns:
+        known = [line for sentence in find_kind(data.kind).sentences for line in sentence.sentences(data.declared)]
         if data.kind != "backends" and not len(data.results):
             known = ["The run has no results yet."]
     if len(data.failures) or data.kind == "backends":
-        known += Tally("items", frame="items").sentences(Results({"items": data.items}))
+        known += Tally("items").sentences(tables.of_items(data.items))
     return known

@@ -43,11 +43,7 @@ class Page:
     @classmethod
     def of(cls, run: Run) -> Page:
         """Read a run and gather its report; the charts are built but not drawn."""
-        return cls.of_data(RunData.read(run), Path(run.folder))
-
-    @classmethod
-    def of_data(cls, data: RunData, folder: Path) -> Page:
-        """The same, of a run in `folder` that has been read already."""
+        data = RunData.read(run)
         return cls(
             name=data.name,
             question=data.question,
@@ -56,7 +52,7 @@ class Page:
             tables=kinds.build_tables(data),
             plots=kinds.build_charts(data),
             experiment=_yaml(data.config),
-            command=command(folder),
+            command=command(Path(run.folder)),
         )
 
     @property

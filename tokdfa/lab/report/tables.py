@@ -1,5 +1,5 @@
 """The tables that every report may end with: what failed, rows of a kind without declarations, the environment, and
-what differs between the environments of several runs.
+what differs between the environments of two runs.
 """
 
 from __future__ import annotations
@@ -7,11 +7,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.declare.cells import NOTHING, Cell, Table, count_cell, readable, text_cell
-from tokdfa.lab.declare.columns import MISSING
+from tokdfa.lab.declare import Listing, Results, Stat, Summary
+from tokdfa.lab.declare.cells import Table, text_cell
+from tokdfa.lab.declare.columns import MISSING, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import pandas as pd
 
     from tokdfa.lab.report.data import RunData
 
@@ -22,30 +25,22 @@ _OWN = ("experiment", "fingerprint", "process", "started", "ended", "interrupted
 _MOMENTARY = ("machine · load_average", "machine · memory_available_bytes")
 
 
-def failures(data: RunData) -> Table:
-    """Every failure with its reason; equal reasons of one label and constraint share a row."""
-    failed = data.failures.assign(message=data.failures["message"].fillna("").astype(str))
-    rows = []
-    for where, group in failed.groupby(["label", "constraint", "status", "message"], sort=False, dropna=False):
-        label, constraint, status, message = where
-        tokenizers = ", ".join(dict.fromkeys(group["tokenizer"].dropna().astype(str)))
-        texts = (label, constraint, readable(status), tokenizers, message)
-        rows.append((*map(text_cell, texts), count_cell(len(group))))
-    columns = ("backend", "constraint", "kind", "tokenizers", "reason", "items")
-    return Table("failures", "Failures", "Items that gave no result, with the reason.", columns, tuple(rows))
+#: What is told of the items of every run.
+FAILURES = Summary(
+    "failures",
+    "Failures",
+    "Items that gave no result, with the reason.",
+    by=("label", "constraint", "status", "tokenizer", "message"),
+    values=(Stat("item_id", "count", "items"),),
+)
+#: The results of a kind that has declared nothing.
+PLAIN = Listing("results", "Results", "As stored.")
 
 
-def plain_results(data: RunData) -> Table:
-    """The results as they are stored, for kinds of experiment without tables of their own."""
-    import pandas as pd
-
-    def cell(value: Any) -> Cell:
-        if pd.api.types.is_scalar(value) and pd.isna(value):
-            return NOTHING
-        return count_cell(value) if isinstance(value, int | float) else text_cell(value)
-
-    rows = [tuple(map(cell, entry)) for entry in data.results.itertuples(index=False)]
-    return Table("results", "Results", "As stored.", tuple(map(str, data.results.columns)), tuple(rows))
+def of_items(items: pd.DataFrame) -> Results:
+    """Some items of a run, for the declarations that are of every run."""
+    heads = {"label": "backend", "constraint": "", "status": "kind", "tokenizer": "", "message": "reason"}
+    return Results({"": items}, {name: text(name, title) for name, title in heads.items()})
 
 
 def environment(data: RunData) -> Table:

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 from tokdfa.core.stored_file import write_atomically
 from tokdfa.errors import StoreError
 from tokdfa.lab.declare.cells import visible
-from tokdfa.lab.report import html, kinds
-from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.page import LEAD, MOST_ROWS, Page
+from tokdfa.lab.report import html
+from tokdfa.lab.report.page import MOST_ROWS, Page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import Console
     from rich.text import Text
 
@@ -25,13 +22,14 @@ if TYPE_CHECKING:
 ROWS = 30
 
 
-def write_report(run: Run) -> Path:
+def write_report(run: Run, page: Page | None = None) -> Path:
     """Write the report of a run into the folder ``report`` of the run's, and return that.
 
     ``report.md``, ``report.html``, ``plots/NAME.png``; tables too long for Markdown are ``tables/NAME.csv``. Files of
-    an earlier report are replaced. Raises StoreError where files cannot be written. Cost: about 0.3 s a picture.
+    an earlier report are replaced. `page`: the run's, if it has been gathered already. Raises StoreError where files
+    cannot be written. Cost: about 0.3 s a picture.
     """
-    target, page = Path(run.folder) / "report", Page.of(run)
+    target, page = Path(run.folder) / "report", page or Page.of(run)
     pictures = {chart.name: f"plots/{chart.name}.png" for chart in page.charts}
     files = {table.name: f"tables/{table.name}.csv" for table in page.tables if len(table.rows) > MOST_ROWS}
     try:
@@ -55,37 +53,23 @@ def _write(path: Path, content: bytes) -> None:
     write_atomically(path, content)
 
 
-def print_summary(run: Run, console: Console) -> None:
-    """Print the question, the first sentences, and as much of the main table as the terminal is wide."""
+def print_page(page: Page, console: Console, brief: bool = False) -> None:
+    """Print a page's question, its sentences, and the first rows of each of its tables; or, `brief`, the first
+    sentences and as much of the main table as the terminal is wide.
+    """
     from rich.text import Text
 
-    data = RunData.read(run)
-    sentences = kinds.build_headlines(data)
-    main = kinds.build_tables(data)[0]
-    console.print(Text(visible(data.question or data.name), style="bold"))
-    _print_sentences(sentences[:LEAD], console)
-    if main.name != "environment":
-        _print_table(main, console)
-    if len(sentences) > LEAD:
-        console.print(f"{len(sentences) - LEAD} more sentences are in the report.", style="dim", highlight=False)
-
-
-def print_page(page: Page, console: Console) -> None:
-    """Print a page's question, its sentences, and the first rows of each of its tables."""
-    from rich.text import Text
-
-    console.print(Text(visible(page.question), style="bold"))
-    _print_sentences(page.headlines, console)
-    for table in page.tables:
-        console.print(Text(f"\n{visible(table.title)}", style="bold"))
-        _print_table(table, console)
-
-
-def _print_sentences(lines: Iterable[str], console: Console) -> None:
-    from rich.text import Text
-
-    for line in lines:
+    console.print(Text(visible(page.question or page.name), style="bold"))
+    sentences = page.lead if brief else page.headlines
+    for line in sentences:
         console.print(Text(f"• {visible(line)}"))
+    for table in page.told[:1] if brief else page.tables:
+        if not brief:
+            console.print(Text(f"\n{visible(table.title)}", style="bold"))
+        _print_table(table, console)
+    if len(page.headlines) > len(sentences):
+        more = len(page.headlines) - len(sentences)
+        console.print(f"{more} more sentences are in the report.", style="dim", highlight=False)
 
 
 def _print_table(table: Table, console: Console) -> None:
