@@ -163,7 +163,7 @@ def test_a_token_is_told_against_the_length_of_a_text(tmp_path):
         ("pushdown_trie", "ok"),
         ("token_index", "unsupported"),
     }
-    told = declared_results(RunData.read(open_run(summary.folder)))
+    told = RunData.read(open_run(summary.folder)).declared
     grown = told.rows("grown")
     assert grown["size"].tolist() == [4, 8, 16, 32]
     assert grown["token_mean"].min() > 0
