@@ -87,11 +87,14 @@ class Stat:
         )
 
     def per_group(self, rows: pd.DataFrame, by: Sequence[str], columns: Mapping[str, Column]) -> pd.Series[Any]:
-        """The same for each group of rows that are equal in `by` and have a value, in one pass over the rows."""
+        """The same for each group of rows that are equal in `by`, in one pass; groups without a value may lack."""
         how, known, factor = self._known(rows, columns, by)
         groups: Any = known.groupby(list(by), sort=False, dropna=False)[self.column]
         percent = _PERCENTILE.fullmatch(how)
         found = groups.quantile(float(percent[1]) / 100) if percent else getattr(groups, _METHODS.get(how, how))()
+        if how in ("count", "distinct"):  # of a group in which nothing has a value there are none
+            every = rows.groupby(list(by), sort=False, dropna=False).size()
+            return found.reindex(every.index, fill_value=0).astype("float64")
         return found if factor == 1.0 else found * factor
 
     def _known(
@@ -243,7 +246,7 @@ def per_case(
     if not {one.column for one in stats} <= set(rows):
         return pd.Series(dtype="float64")
     # as texts, so that cases in which something is not known are found again
-    texts = rows.assign(**{name: rows[name].astype("string").fillna("") for name in by})
+    texts = rows.assign(**{name: rows[name].map(part_text) for name in by})
     found = [one.per_group(texts, by, columns) for one in stats]
     return found[0] if len(found) == 1 else found[0] / found[1].where(found[1] != 0)
 
@@ -251,6 +254,11 @@ def per_case(
 def key_parts(key: Any) -> list[Any]:
     """The key of a group as a list, of one column too."""
     return list(key) if isinstance(key, tuple) else [key]
+
+
+def part_text(part: Any) -> str:
+    """A part of the key of a group or a case as a text, which equals itself where it is not known."""
+    return str(part) if is_known(part) else ""
 
 
 def is_known(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tokdfa.lab.declare.cells import NOTHING, Cell, Table, number_cell, status_cell, text_cell
 from tokdfa.lab.declare.columns import Column, Ratio, between
-from tokdfa.lab.declare.stats import Value, is_known, key_parts, paired, per_case, value_of
+from tokdfa.lab.declare.stats import Value, is_known, key_parts, paired, part_text, per_case, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,6 +67,8 @@ class Summary(Declared):
     brief: Sequence[str] = ()
 
     def build(self, results: Results) -> Table:
+        import pandas as pd
+
         rows = results.rows(self.frame, self.where)
         by = [name for name in self.by if name in rows]
         if rows.empty or not by:
@@ -74,7 +76,10 @@ class Summary(Declared):
         stats = [value_of(value) for value in self.values]
         columns = [stat.described(results.columns) for stat in stats]
         groups = list(rows.groupby(by, sort=False, dropna=False))
-        series = [[per_case(stat, group, self.over, results.columns) for stat in stats] for _, group in groups]
+        within = [*by, *(name for name in self.over if name not in by)]
+        cases = [_by_group(per_case(stat, rows, within, results.columns), len(by)) for stat in stats]
+        names = [tuple(map(part_text, key_parts(key))) for key, _ in groups]
+        series = [[of_stat.get(name, pd.Series(dtype="float64")) for of_stat in cases] for name in names]
         shown = [[_middle(values) for values in one] for one in series]
         kept = [place for place in range(len(stats)) if any(is_known(numbers[place]) for numbers in shown)]
         rivals: dict[tuple[Any, ...], dict[str, int]] = {}  # place, which is all but the engine -> engine -> group
@@ -202,6 +207,18 @@ class Custom(Declared):
     def build(self, results: Results) -> Table:
         assert self.function is not None
         return self.table(*self.function(results))
+
+
+def _by_group(values: pd.Series[Any], levels: int) -> dict[tuple[str, ...], pd.Series[Any]]:
+    """The values of each group, whose names are the first `levels` of the index, by what is left of it."""
+    if not len(values):
+        return {}
+    parts: dict[Any, pd.Series[Any]] = dict(iter(values.groupby(level=list(range(levels)), sort=False)))
+    left = values.index.nlevels > levels
+    return {
+        tuple(key_parts(key)): part.droplevel(list(range(levels))) if left else part.reset_index(drop=True)
+        for key, part in parts.items()
+    }
 
 
 def _middle(values: pd.Series[Any]) -> Any:
