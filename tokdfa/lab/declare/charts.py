@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.lab.declare.cells import visible
-from tokdfa.lab.declare.stats import Value, is_known, key_parts, numbers_of, value_of
+from tokdfa.lab.declare.stats import Value, is_known, key_parts, numbers_of, per_case, value_of
 from tokdfa.lab.declare.vega import CONFIG, SCHEMA, WIDTH, axis, decades, printable, specification
 
 if TYPE_CHECKING:
@@ -146,13 +146,19 @@ class Points(Declaration):
     """One point for each row."""
 
     def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
-        (x, y), (first, second) = self.axes(results), (value_of(self.x), value_of(self.y))
+        import pandas as pd
+
+        x, y = self.axes(results)
+        numbered = rows.assign(_row=range(len(rows)))
+        ends = {
+            end: per_case(value_of(one), numbered, ["_row"], results.columns)
+            for end, one in (("x", self.x), ("y", self.y))
+        }
         found = []
-        for _, row in rows.groupby(rows.index, sort=False):
-            values = [stat.compute(row, results.columns) for stat in (first, second)]
-            if all(map(is_known, values)):
-                contender = row[by].iloc[0] if by in row else ""
-                found.append(_point(row, self.hover, by, contender, (x, values[0]), (y, values[1])))
+        for number, across, up in pd.concat(ends, axis=1).dropna().itertuples():
+            row = rows.iloc[[int(number)]]
+            contender = row[by].iloc[0] if by in row else ""
+            found.append(_point(row, self.hover, by, contender, (x, across), (y, up)))
         return found
 
 
