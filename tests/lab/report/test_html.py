@@ -110,6 +110,13 @@ def test_the_verdict_and_one_chart_come_first(reader: Reader, gathered: Page) ->
     assert places == sorted(places)
 
 
+def test_the_best_are_bold_and_numbers_stand_right(page: str, gathered: Page) -> None:
+    cells = [cell for table in gathered.tables for row in table.rows for cell in row]
+    own = page.replace(html._vega(), "")
+    assert own.count("<b>") == sum(cell.best for cell in cells) > 0
+    assert re.search(r'<td class="n" data-v="[0-9.e-]+"><b>', own)
+
+
 def test_nothing_is_loaded_from_elsewhere(page: str, reader: Reader) -> None:
     outside = [value for _, name, value in reader.attributes if name in ("src", "href", "xlink:href", "action")]
     assert all(value.startswith("#") for value in outside)

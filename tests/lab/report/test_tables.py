@@ -74,6 +74,7 @@ def test_no_text_breaks_a_markdown_table(texts):
     lines = Table("t", "title", "", ("a|b", "c"), rows).markdown().split("\n")
     assert len(lines) == len(rows) + 2
     assert {len(cells_of(line)) for line in lines} == {2}
+    assert all(cells_of(line)[1].startswith("**") for line in lines[2:]), "the best are bold"
     assert all(line.isprintable() for line in lines)
     assert not any(re.search(r"(?<!\\)(\\\\)*<(?!br>)", line) for line in lines)
 
