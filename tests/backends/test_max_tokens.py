@@ -12,8 +12,9 @@ import pytest
 
 import tokdfa
 from tokdfa import mask as masks
-from tokdfa.backends.shortest_ends import ShortestEnds
+from tokdfa.backends.shortest_ends import ShortestEnds, fewest_tokens
 from tokdfa.backends.situation_source import SituationSource
+from tokdfa.backends.some_end import SomeEnd
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, TokenRefused, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -258,25 +259,36 @@ def test_what_waypoints_spare_is_no_shorter(kind: str) -> None:
     assert guided_work < plain_work or kind == "any"  # to know the slack of a waypoint is to expand it
 
 
-@pytest.mark.parametrize("kind", ["longest", "any", "schema"])
-def test_some_end_is_an_end_and_bounds_the_distance(kind: str) -> None:
-    found = 0
+@pytest.mark.parametrize(
+    "engine",
+    [
+        *("pushdown_trie longest", "pushdown_trie any", "pushdown_trie schema"),
+        *("earley_trie longest", "earley_trie one_byte", "earley_trie schema", "cfg_fsm nested"),
+    ],
+)
+def test_some_end_is_an_end_and_no_nearer_than_the_nearest(engine: str) -> None:
+    (backend, kind), found = engine.split(), 0
     for seed in range(15):
-        chance = random.Random(seed)
+        chance, options = random.Random(seed), dict[str, Any]()
         if kind == "schema":
             constraint: Any = random_schema(chance)
-            options: dict[str, Any] = {}
+        elif kind == "nested":
+            constraint = tokdfa.Grammar(NESTED)
         else:
             constraint, options = random_grammar(chance), {"lexer": kind}
         vocab = random_vocabulary(chance, 'abcd"{}[],:')
-        compiled = tokdfa.compile(constraint, vocab, "pushdown_trie", **options)
+        compiled = tokdfa.compile(constraint, vocab, backend, **options)
         for matcher in walks(compiled, count=3, length=6):
             source = matcher.situation_source()
-            way = source.some_end(source.number(matcher._whereabouts()))
+            assert source is not None
+            way = SomeEnd(source).way(source.number(matcher._whereabouts()))
             if way is None:
-                assert kind == "longest"  # a longest match may cut off every text
+                assert kind in ("longest", "one_byte")  # the longest match may cut off every text
                 continue
             text, situations = way
+            bound = fewest_tokens(vocab, text)[0]
+            if bound <= 2:  # a search without bounds goes that far
+                assert ShortestEnds(Unguided(source), vocab).is_within(matcher._whereabouts(), bound)
             for byte, situation in zip(text, situations, strict=False):
                 assert source.number(matcher._whereabouts()) == situation
                 matcher.advance(byte)
@@ -285,11 +297,12 @@ def test_some_end_is_an_end_and_bounds_the_distance(kind: str) -> None:
     assert found > 10
 
 
-def test_many_required_members_are_bounded_where_tokens_are_left() -> None:
+@pytest.mark.parametrize("backend", ["pushdown_trie", "earley_trie"])
+def test_many_required_members_are_bounded_where_tokens_are_left(backend: str) -> None:
     tokenizer = tokdfa.load_tokenizer("mistral-v1")
     members: dict[str, Any] = {f"{k}th_of_many": {"type": "string", "format": "uuid"} for k in range(20)}
     schema = {"properties": members, "required": list(members)[::2], "type": "object"}
-    compiled = tokdfa.compile(tokdfa.JsonSchema(schema), tokenizer.vocabulary, "pushdown_trie", step_seconds=0.3)
+    compiled = tokdfa.compile(tokdfa.JsonSchema(schema), tokenizer.vocabulary, backend, step_seconds=0.3)
     with pytest.raises(LimitExceeded, match="step_seconds"):
         compiled.start().shortest_completion()  # exactly: too many ways
     plain, ending = compiled.start(), compiled.start(max_tokens=800)

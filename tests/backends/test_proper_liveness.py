@@ -18,7 +18,7 @@ from tests.backends.proper_oracle import END, allowed, merge_pairs, piece_texts
 from tests.proper.small_tokenizers import BYTE, ranked_pieces, scored_pieces, trained_byte_level
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
+from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
 from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.proper import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
@@ -95,7 +95,7 @@ def compiled_grammar(tokenizer_name: str, grammar: str) -> CompiledEarley:
 def shared_liveness(tokenizer_name: str, grammar: str, lookahead: int) -> ProperLiveness:
     plain = compiled_grammar(tokenizer_name, grammar)
     states = proper_texts(plain.vocab).states
-    return ProperLiveness(EarleySituations(plain), states, lookahead, to_an_end=tokenizer_name == "mistral-v1")
+    return ProperLiveness(plain.texts, states, lookahead, to_an_end=tokenizer_name == "mistral-v1")
 
 
 def filter_of(tokenizer_name: str, grammar: str, lookahead: int = 8) -> ProperFilter:
@@ -120,7 +120,7 @@ def check_all_masks(
     plain = EarleyTrie(vocabulary).compile(Grammar(grammar))
     assert isinstance(plain, CompiledEarley)
     compiled = proper_texts(vocabulary)
-    texts = EarleySituations(plain) if bulk else MatcherSituations(plain.start())
+    texts = plain.texts if bulk else MatcherSituations(plain.start())
     liveness = ProperLiveness(texts, compiled.states, lookahead, max_bytes)
     found = ProperFilter(plain.start(), compiled.start(), liveness)
     twin = PlainFilter(plain.start(), compiled.start(), lookahead)

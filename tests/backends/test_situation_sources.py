@@ -9,7 +9,7 @@ import pytest
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
-from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleySituations, EarleyTrie
+from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
 from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.pushdown_trie.compiled import PushdownSituations
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
@@ -40,7 +40,7 @@ def test_targets_are_steps(grammar: str, lacking: bytes, engine: str) -> None:
     if name == "earley":
         compiled = EarleyTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
         assert isinstance(compiled, CompiledEarley)
-        bulk: SituationSource = EarleySituations(compiled)
+        bulk: SituationSource = compiled.texts
         situations = [compiled.machine.start]
     else:
         compiled = PushdownTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))

@@ -284,6 +284,15 @@ class RegionSituations(SituationSource):
         """Whether the text may end."""
         return situation % 2 == 0 and self.whole.source.can_end(situation // 2)
 
+    def following(self, situation: int) -> Int32 | None:
+        """See `SituationSource.following`; while the region is open, the tokens left to it count, not bytes."""
+        found = None if situation % 2 else self.whole.source.following(situation // 2)
+        return None if found is None else np.where(found < 0, -1, 2 * found).astype(np.int32)
+
+    def rank(self, situation: int) -> int:
+        """See `SituationSource.rank`."""
+        return self.whole.source.rank(situation // 2)
+
     def waypoints(self, situation: int, calls: bool) -> list[int]:
         """See `SituationSource.waypoints`."""
         return [] if situation % 2 else [2 * found for found in self.whole.source.waypoints(situation // 2, calls)]

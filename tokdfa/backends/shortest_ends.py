@@ -16,8 +16,9 @@ token itself, or leads to where a token leads). A search that met every waypoint
 leaves q out: a way from q that passes r inside its i-th token, i >= 1, and takes n tokens, is matched by s tokens and
 the n - i others from r. That is exact, as a waypoint that was left out itself was so for others met before.
 
-With tokens to spare no search is needed. A strategy may know *some* way to an end (`SituationSource.some_end`), and the
-fewest tokens that spell its bytes bound the distance of each situation along it from above.
+With tokens to spare no such search is needed. Where a strategy reads bytes, *some* way to an end is found at once
+(`tokdfa.backends.some_end`), and the fewest tokens that spell its bytes bound the distance of each situation along it
+from above.
 
 A search leaves bounds behind. Let it have met some situations, of which it expanded part; the others are its *leaves*.
 A way to an end from an expanded one stays among these, or comes to a leaf first. So with the lower bounds of the leaves
@@ -44,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.backends.some_end import FAR, SomeEnd
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import EmptyLanguageError
@@ -69,8 +71,6 @@ NS_PER_READ = 10_000
 MOST_WAYPOINTS, MOST_LAYERS = 50, 4
 #: From a waypoint that reads more bytes than a value of JSON begins with, most ends of tokens could be read.
 MOST_FIRST = 32
-#: No end is known.
-FAR = 1 << 30
 
 
 class ShortestEnds:
@@ -89,6 +89,7 @@ class ShortestEnds:
         self._edges: dict[int, tuple[Int32, Int32]] = {}
         #: Situation -> the least and the most that its distance can be.
         self._bounds: dict[int, tuple[int, int]] = {}
+        self._some_end = SomeEnd(source)
         #: Situations from which some way to an end was looked for.
         self._followed: set[int] = set()
         #: (situation, whether calls return) -> its waypoints; waypoint -> its slack.
@@ -148,7 +149,7 @@ class ShortestEnds:
     def _follow_some_end(self, situation: int) -> None:
         """Bound distances from above by the fewest tokens that spell some way to an end."""
         self._followed.add(situation)
-        way = self.source.some_end(situation)
+        way = self._some_end.way(situation)
         if way is not None:
             for here, tokens in zip(way[1], fewest_tokens(self._vocab, way[0]), strict=True):
                 least, most = self._bounds_of(here)
@@ -164,6 +165,7 @@ class ShortestEnds:
         """Expand what is near `start`, nearest first, until its distance is known or seen to be more than `tokens`."""
         met, expanded, spared = {start: 0}, list[int](), dict[int, frozenset[int]]()
         agenda, steps, best, done = [start], 0, self._bounds_of(start)[1], set[int]()
+        reads_no_bytes = self.source.following(start) is None  # as in a region or a head, which others may follow
         while agenda and steps < min(best, tokens + 1):
             following, together = [], set(agenda)
             # those whose waypoints are as near go last, and may be spared
@@ -180,8 +182,13 @@ class ShortestEnds:
                     for target in self._edges_of(here)[0].tolist():
                         if target not in met:
                             met[target] = steps + 1
+                            if reads_no_bytes and target not in self._followed:
+                                self._follow_some_end(target)
                             least, most = self._bounds_of(target)
                             best = min(best, steps + 1 + most)
+                            if best <= tokens < FAR:  # near enough, though maybe not the nearest
+                                self._bounds[start] = self._bounds[start][0], best
+                                return
                             if least < most:
                                 following.append(target)
             agenda, steps = following, steps + 1

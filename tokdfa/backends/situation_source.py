@@ -37,12 +37,16 @@ class SituationSource(Protocol):
     def can_end(self, situation: int) -> bool:
         """Whether the text may end."""
 
-    def some_end(self, situation: int) -> tuple[bytes, list[int]] | None:
-        """Some bytes that lead to an end, and the situations before each of them and after the last; None: not known.
+    def following(self, situation: int) -> Int32 | None:
+        """The situation after each byte: int32, shape (256,), -1 where it is not allowed. None: that is not known.
 
-        Any tokens that spell the bytes lead there.
+        Any tokens that spell a text must be allowed where its bytes are, and lead to the same situation.
         """
         return None
+
+    def rank(self, situation: int) -> int:
+        """A guess at how far an end is, by which searches are led: `tokdfa.backends.some_end`."""
+        return 0
 
     def waypoints(self, situation: int, calls: bool) -> list[int]:
         """Situations of which every way to an end passes one, maybe inside a token; none: that is not known.

@@ -274,6 +274,16 @@ class HealingSituations(SituationSource):
             found[token] = length + texts.step(state, last)
         return found
 
+    def following(self, situation: int) -> Int32 | None:
+        """See `SituationSource.following`. A head is short, and searched token by token."""
+        length = len(self.compiled.head)
+        found = self.texts.following(situation - length) if situation >= length else None
+        return None if found is None else np.where(found < 0, -1, found + length).astype(np.int32)
+
+    def rank(self, situation: int) -> int:
+        """See `SituationSource.rank`."""
+        return self.texts.rank(situation - len(self.compiled.head))
+
     def fill(self, situation: int, out: Mask) -> None:
         """Overwrite `out` with the tokens allowed in a situation."""
         if situation < len(self.compiled.head):

@@ -153,13 +153,16 @@ def walk_plain(trie: TokenTrie, recognizer: ByteRecognizer, state: Any, mask: Ma
 class RecognizerTable:
     """A lazily filled byte table over any Python recogniser whose states can be hashed: recogniser (b) through (a).
 
-    Grows by 1 kB a state; rows are filled 256 steps at a time, when a walk first needs them.
+    `byte_class`: uint8, shape (256,), the classes of bytes that the recogniser does not tell apart; without, each byte
+    is its own. Grows by 4 bytes a state and class; rows are filled a step a class, when a walk first needs them.
     """
 
-    def __init__(self, recognizer: ByteRecognizer) -> None:
+    def __init__(self, recognizer: ByteRecognizer, byte_class: npt.NDArray[np.uint8] | None = None) -> None:
         self.recognizer = recognizer
-        self.byte_class = np.arange(256, dtype=np.uint8)
-        self.transitions = np.full(16 * 256, UNKNOWN, dtype=np.int32)
+        self.byte_class = np.arange(256, dtype=np.uint8) if byte_class is None else byte_class
+        self._classes, self._bytes = np.unique(self.byte_class.astype(np.int64), return_index=True)
+        self._width = int(self._classes[-1]) + 1
+        self.transitions = np.full(16 * self._width, UNKNOWN, dtype=np.int32)
         self._rows: dict[Hashable, int] = {}
         self._states: list[Any] = []
 
@@ -167,7 +170,7 @@ class RecognizerTable:
         """The row offset that names `state`, a new one if need be."""
         row = self._rows.get(state)
         if row is None:
-            row = self._rows[state] = 256 * len(self._states)
+            row = self._rows[state] = self._width * len(self._states)
             self._states.append(state)
             if row == len(self.transitions):
                 self.transitions = np.concatenate([self.transitions, np.full_like(self.transitions, UNKNOWN)])
@@ -175,13 +178,14 @@ class RecognizerTable:
 
     def state(self, row: int) -> Any:
         """The recogniser's state that `row` names."""
-        return self._states[row // 256]
+        return self._states[row // self._width]
 
     def fill_row(self, row: int) -> None:
-        """Step the row's state with all 256 bytes."""
-        state = self._states[row // 256]
-        following = [self.recognizer.step(state, byte) for byte in range(256)]
-        self.transitions[row : row + 256] = [DEAD if after is None else self.row(after) for after in following]
+        """Step the row's state with a byte of each class."""
+        state = self.state(row)
+        following = [self.recognizer.step(state, byte) for byte in self._bytes.tolist()]
+        rows = [DEAD if after is None else self.row(after) for after in following]
+        self.transitions[row + self._classes] = rows
 
 
 @kernel

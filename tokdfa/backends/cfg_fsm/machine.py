@@ -63,6 +63,11 @@ class Machine:
         found = self.hypotheses.run(situation, data, begin, end)
         return self.hypotheses.intern(found) if len(found) else -1
 
+    def step(self, situation: int, byte: int) -> int | None:
+        """The situation after a byte, None if that cannot be completed."""
+        found = self.run(situation, np.array([byte], dtype=np.uint8), 0, 1)
+        return None if found < 0 else found
+
     @property
     def nbytes(self) -> int:
         """Bytes held by tables, lexer states and stacks."""

@@ -27,18 +27,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases
 from tokdfa.backends.cfg_fsm.machine import build_machine
 from tokdfa.backends.cfg_fsm.speculation import Speculation
 from tokdfa.backends.cfg_fsm.walk import Walker
 from tokdfa.backends.situations import CompiledSituations
+from tokdfa.vocabulary.walk import RecognizerTable, walk_collect
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tokdfa.backends.cfg_fsm.machine import Machine
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
+    from tokdfa.vocabulary.trie import TokenTrie
     from tokdfa.vocabulary.vocabulary import Vocabulary
+
+    Int32 = npt.NDArray[np.int32]
 
 
 class CfgFsm(Backend):
@@ -88,6 +96,7 @@ class CompiledCfgFsm(CompiledSituations):
                 if settings["masks"] == "walk"
                 else Speculation(machine.hypotheses, vocab, self.limit)
             )
+        self._by_byte = RecognizerTable(machine, machine.lexer.byte_class)
         self.sizes = {
             "states": machine.lexer.state_count,
             "terminals": len(machine.tables.terminals),
@@ -102,6 +111,21 @@ class CompiledCfgFsm(CompiledSituations):
     def _step(self, situation: int, token: int) -> int:
         begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
         return self.machine.run(situation, self.vocab.byte_data, begin, end) if end > begin else -1
+
+    def _walk_targets(self, situation: int, trie: TokenTrie) -> Int32:
+        tokens, rows = np.empty(trie.size + 1, dtype=np.int32), np.empty(trie.size + 1, dtype=np.int32)
+        table = self._by_byte
+        count, _ = walk_collect(trie, table, table.row(situation), tokens, rows)
+        reached, which = np.unique(rows[:count], return_inverse=True)
+        situations = np.array([table.state(row) for row in reached.tolist()], dtype=np.int32)
+        found = np.full(trie.size, -1, dtype=np.int32)
+        found[tokens[:count]] = situations[which]
+        return found
+
+    def _rank(self, situation: int) -> int:
+        """How deep the shallowest stack is."""
+        hypotheses = self.machine.hypotheses
+        return int(hypotheses.stacks.depths[hypotheses.members[situation][:, 1]].min())
 
     def _can_end(self, situation: int) -> bool:
         return self.machine.hypotheses.can_end(situation)

@@ -48,13 +48,13 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.earley_trie.effects import Effects
 from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_REUSED, S_SCANS, Machine
+from tokdfa.backends.earley_trie.ranks import Ranks
 from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.earley_trie.slices import Slicer, slice_set
 from tokdfa.backends.earley_trie.targets import targets_of
 from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.backends.proper import WithProper
-from tokdfa.backends.situation_source import SituationSource
-from tokdfa.backends.situations import CompiledSituations, SituationMatcher
+from tokdfa.backends.situations import CompiledSituations
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from tokdfa.grammar.cfg import Cfg
     from tokdfa.json_schema.document import Dropped
     from tokdfa.mask import Mask
+    from tokdfa.vocabulary.trie import TokenTrie
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Int32 = npt.NDArray[np.int32]
@@ -153,12 +154,9 @@ class CompiledEarley(CompiledSituations):
                 self.walker, self.limit, settings["patience"], shared, bool(settings["clip_counters"])
             )
         self._specials = special_lexemes(cfg, vocab)
-        self.texts = EarleySituations(self)
+        self._ranks = Ranks(self.machine)
         self.sizes = self._sizes()
         self._begin(self.machine.start, self.machine.lexer.components.ends_by(vocab.single_byte_tokens))
-
-    def _start(self, context: tuple[int, ...]) -> EarleyMatcher:
-        return EarleyMatcher(self)
 
     def _fill_raw(self, situation: int, out: Mask) -> None:
         walker, machine = self.walker, self.machine
@@ -194,6 +192,12 @@ class CompiledEarley(CompiledSituations):
     def _can_end(self, situation: int) -> bool:
         return self.machine.can_end(situation)
 
+    def _walk_targets(self, situation: int, trie: TokenTrie) -> Int32:
+        return targets_of(self.machine, trie, situation)
+
+    def _rank(self, situation: int) -> int:
+        return self._ranks.of_situation(situation)
+
     def _sizes(self) -> dict[str, int]:
         machine = self.machine
         return {
@@ -213,55 +217,6 @@ class CompiledEarley(CompiledSituations):
         if self.effects is not None:
             walked["effects_made"] = self.effects.made
         return walked if self.slicer is None else {**walked, **self.slicer.counters}
-
-
-class EarleyMatcher(SituationMatcher):
-    """A matcher whose state is the number of a situation."""
-
-    _compiled: CompiledEarley
-
-    def situation_source(self) -> EarleySituations:
-        return self._compiled.texts
-
-
-class EarleySituations(SituationSource):
-    """The situations of a compiled grammar (`tokdfa.backends.earley_trie.strategy`), each of which is its own
-    number.
-    """
-
-    def __init__(self, compiled: CompiledEarley) -> None:
-        self._compiled = compiled
-
-    def number(self, state: int) -> int:
-        """The state itself."""
-        return state
-
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-        return self._compiled.step(situation, token)
-
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
-        return self._compiled.can_end(situation)
-
-    def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
-        if not self._compiled.masks.fill(situation, out):
-            self._compiled.fill(situation, out)
-
-    def targets(self, situation: int) -> Int32:
-        """The situation after each token, by one walk over the token trie: 1 to 5 ms.
-
-        int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
-        """
-        compiled, trie = self._compiled, self._compiled.vocab.trie
-        with compiled.lock:
-            found = targets_of(compiled.machine, trie, situation)
-            if not compiled.complete:  # some of these lead to where the vocabulary cannot spell the rest
-                allowed = masks.allocate_mask(trie.size)
-                self.fill(situation, allowed)
-                found[~masks.mask_to_bool(allowed, trie.size)] = -1
-        return found
 
 
 def special_lexemes(cfg: Cfg, vocab: Vocabulary) -> dict[int, tuple[int, ...]]:

@@ -25,7 +25,7 @@ from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
-from tokdfa.backends.pushdown_trie.some_end import SomeEnd
+from tokdfa.backends.pushdown_trie.ranks import Ranks
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
@@ -262,7 +262,7 @@ class TableGeneration:
         vocab = compiled.vocab
         self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), compiled.pool.spare_masks)
         self.steps: StepMemo[int] = StepMemo()
-        self.some_end = SomeEnd(machine)
+        self.ranks = Ranks(machine)
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
             self.live = CoaccessibleSearch(
@@ -429,10 +429,15 @@ class PushdownSituations(SituationSource):
         with self.compiled.lock:
             return self.generation.machine.waypoints(situation, calls)
 
-    def some_end(self, situation: int) -> tuple[bytes, list[int]] | None:
-        """See `SituationSource.some_end`."""
+    def following(self, situation: int) -> Int32 | None:
+        """See `SituationSource.following`."""
         with self.compiled.lock:
-            return self.generation.some_end.way(situation) if self.compiled.complete else None
+            return self.generation.machine.following_rows(situation) if self.compiled.complete else None
+
+    def rank(self, situation: int) -> int:
+        """See `SituationSource.rank`."""
+        with self.compiled.lock:
+            return self.generation.ranks.of_row(situation)
 
     def targets(self, situation: int) -> Int32:
         """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.
