@@ -166,7 +166,7 @@ class ShortestEnds:
         met, expanded, spared = {start: 0}, list[int](), dict[int, frozenset[int]]()
         agenda, steps, best, done = [start], 0, self._bounds_of(start)[1], set[int]()
         reads_no_bytes = self.source.following(start) is None  # as in a region or a head, which others may follow
-        while agenda and steps < min(best, tokens + 1):
+        while agenda and steps < min(best, tokens + 1) and (best > tokens or tokens == FAR):
             following, together = [], set(agenda)
             # those whose waypoints are as near go last, and may be spared
             for here in sorted(agenda, key=lambda here: not together.isdisjoint(self._waypoints_of(here, False))):
@@ -182,19 +182,18 @@ class ShortestEnds:
                     for target in self._edges_of(here)[0].tolist():
                         if target not in met:
                             met[target] = steps + 1
-                            if reads_no_bytes and target not in self._followed:
+                            if reads_no_bytes and best > tokens and target not in self._followed:
                                 self._follow_some_end(target)
                             least, most = self._bounds_of(target)
                             best = min(best, steps + 1 + most)
-                            if best <= tokens < FAR:  # near enough, though maybe not the nearest
-                                self._bounds[start] = self._bounds[start][0], best
-                                return
                             if least < most:
                                 following.append(target)
             agenda, steps = following, steps + 1
         self._spread(met, expanded, spared)
         least, most = self._bounds[start]
-        self._bounds[start] = max(least, min(best, tokens + 1)), most
+        if best > tokens or tokens == FAR:  # else it is near enough, though maybe nearer
+            least = max(least, min(best, tokens + 1))
+        self._bounds[start] = least, most
 
     def _spread(self, met: Iterable[int], expanded: list[int], spared: dict[int, frozenset[int]]) -> None:
         """Better bounds for the situations of a search, from those of its leaves, along its edges."""
