@@ -70,7 +70,8 @@ def test_tokens_that_only_we_allow_lead_to_calls_and_those_that_only_a_peer_allo
                 assert not begins_text(vocab.token_bytes(extra))
             mine.advance(token)
             other.advance(token)
-    assert differing > 40 and len(judged) > 20
+    assert differing > 40
+    assert len(judged) > 20
 
 
 def begins_text(beginning: bytes) -> bool:
