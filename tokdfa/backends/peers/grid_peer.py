@@ -5,12 +5,12 @@ has not enforced. Its scanner cuts a text into lexemes, its parser's stack and w
 configuration, and the mask of one is kept once made. The walk is Rust (the package grid-core); without that package it
 is Python. What matters for a comparison:
 
-- *Nothing in silence.* With ``strict=False``, its own default, constraints that it cannot enforce are named, and
+- *Little in silence.* With ``strict=False``, its own default, most constraints that it cannot enforce are named, and
   accepted; here they are in `recorded` of the compiled constraint. With ``strict=True`` such a schema is refused.
 - *Accepted wrongly*, and named: ``uniqueItems``, ``contains``, ``multipleOf``, bounds of numbers that are no integers,
   ``not`` of single values, overlap in ``oneOf``, required keys that are not listed as properties, patterns that it
-  cannot read. Not named: dates that do not exist, and what a listed key is bound to where the key is spelled with an
-  escape.
+  cannot read. Not named: ``$dynamicRef`` and ``$recursiveRef``, dates that do not exist, and what a listed key is bound
+  to where the key is spelled with an escape.
 - *Refused wrongly.* Listed keys, and strings of ``const`` and ``enum``, with an escape that they do not need; integers
   with an exponent. Schemas whose grammar is not LALR(1), such as ``dependentRequired`` alone, are no use to it.
 - *No texts.* ``false`` takes a NUL and nothing else.

@@ -16,11 +16,12 @@ to its Lark reader, a JsonSchema to its schema reader. What matters for a compar
   noticed. Blanks are free inside a value, never before or after it (``any_whitespace``, its default); with
   ``whitespace="compact"`` of the constraint, separators are exactly the constraint's. Other options of the constraint
   are not passed on.
-- *Accepted wrongly.* It ignores in silence ``not``, ``if``, ``dependentRequired``, ``contains``, ``uniqueItems`` and
-  required keys that are not listed as properties; with a warning on the standard error output, ``multipleOf`` of
-  numbers, all of ``allOf`` with several members, lengths beside a pattern, look-ahead, overlap in ``oneOf``, remote
-  ``$ref``. Dates need not exist, and strings
-  with a length may contain raw control characters.
+- *Accepted wrongly.* It ignores in silence ``not``, ``if``, what hangs on members that are there
+  (``dependentRequired``, ``dependentSchemas``), ``unevaluatedProperties`` and ``unevaluatedItems``, ``contains``,
+  ``uniqueItems``, ``$dynamicRef`` and required keys that are not listed as properties; with a warning on the standard
+  error output, ``multipleOf`` of numbers, all of ``allOf`` with several members, lengths beside a pattern, look-ahead,
+  overlap in ``oneOf``, remote ``$ref``. Dates need not exist, and strings with a length may contain raw control
+  characters.
 - *Refused wrongly.* A pattern must match the whole string, and characters that it would have to escape are left out;
   an escape counts as more than one character of a length; ``-0`` and ``1.0`` are no integers; values of ``const`` and
   ``enum`` and keys only as ``json.dumps`` writes them; a schema without ``type`` beside ``properties`` admits objects
