@@ -106,6 +106,8 @@ WIDE = [
     'start: S ("," S)*\nS: /"[^"]{0,5000}"/\n',
     'start: (W | S | N)*\nW: /[a-z]+/\nS: /[^"]+"/\nN: /[0-9]+(\\.[0-9]+)?/\n%ignore / +/\n',
     'start: "a" x "!" | y\nx[lazy]: /(.|\\n)*END/\ny: /[^E]+/ x\n',
+    "start: (x | y)+\nx[lazy]: /(.|\\n)*END/\ny: /(.|\\n)+/\n",
+    'start: (x "!" | c | y)+\nx[lazy]: /(.|\\n)*END/\nc[lazy]: /[^!]*[dD]/\ny: /(.|\\n)+/\n',
     "start: W+\nW: /[^ ]+ ?/\n%ignore /#[^\\n]*\\n/\n",
     "start: A | B | C\nA: /[^a]*a/\nB: /[^b]*b/\nC: /[^c]*c/\n",
 ]
@@ -123,6 +125,20 @@ def test_wide_texts_of_a_real_vocabulary(grammar, lexer, monkeypatch):
     machine = machine_of(grammar, lexer, vocab)
     sizes = [size for seed in range(2) for size in check_walk(machine, vocab, seed, 4)]
     assert max(sizes) > 500
+
+
+@pytest.mark.parametrize("letters", ["[0-9]", "[0-9a-z]"])
+def test_what_a_lazy_terminal_cuts_off_is_taken_from_no_partition(letters):
+    """Behind the first 5 nothing more may come, though the other terminal could read it over and over."""
+    texts = [*(b"%d" % number for number in range(1000)), b"(", b")", *(bytes([letter]) for letter in b"abcdefghijkl")]
+    vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)])
+    machine = machine_of(f'start: "(" start ")" | a | B\na[lazy]: /{letters}*5/\nB: /{letters}+/\n', "longest", vocab)
+    plain, *_, fast = fillers_of(machine)
+    row = 0
+    for _ in range(40):  # the partition would be there after some
+        assert tokens_of(fast, machine, row) == tokens_of(plain, machine, row)
+        row = machine.run_text(b"(", row)
+    assert 555 not in tokens_of(fast, machine, row)
 
 
 def test_a_vocabulary_without_texts():

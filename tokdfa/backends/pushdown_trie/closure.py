@@ -32,6 +32,7 @@ from tokdfa.backends.pushdown_trie.rows import (
     ENDS,
     OPEN,
     ROW_ACCEPTS,
+    ROW_CUT,
     ROW_MIDDLE,
     ROW_TOKENS,
     ROW_WIDE,
@@ -234,7 +235,7 @@ def _write_live(row, count, accepts, machine, pool):  # type: ignore[no-untyped-
         end += 1
     if end - begin > meta[M_MAX_ITEMS]:
         return NEEDS_ITEMS
-    machine.row_flags[row] = flags | _wide_flag(seen, end - begin, meta)
+    machine.row_flags[row] = flags | _partition_flags(seen, begin, end, machine, pool)
     machine.live_begin[row], machine.live_end[row] = begin, end
     meta[M_LIVE] = end
     meta[M_CLOSED] += 1
@@ -282,7 +283,7 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
         machine.live_items[end] = item
         seen |= flags
         end += 1
-    machine.row_flags[row] |= _wide_flag(seen, end - begin, machine.meta)
+    machine.row_flags[row] |= _partition_flags(seen, begin, end, machine, pool)
     machine.live_begin[row], machine.live_end[row] = begin, end
     machine.meta[M_LIVE] = end
     if machine.meta[M_PRUNES] and not may_end and machine.row_fallback[row] < 0:
@@ -291,8 +292,17 @@ def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _wide_flag(seen, items, meta):  # type: ignore[no-untyped-def]
-    """ROW_WIDE if partitions may be used: not where a terminal that ends at its first match may cut others off."""
-    if not seen & WIDE or (meta[M_LONGEST] and seen & SHORTEST and items > 1):
-        return 0
-    return ROW_WIDE
+def _partition_flags(seen, begin, end, machine, pool):  # type: ignore[no-untyped-def]
+    """ROW_WIDE if partitions may be used; ROW_CUT if those of terminals that end at their first match only. Of two such
+    terminals either may cut off the other, and then none is used.
+    """
+    if not (machine.meta[M_LONGEST] and seen & SHORTEST and end - begin > 1):
+        return ROW_WIDE if seen & WIDE else 0
+    first, wide = np.int64(-1), 0
+    for k in range(begin, end):
+        state = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
+        if pool.flags[state] & SHORTEST:
+            if first >= 0 and state != first:
+                return ROW_CUT
+            first, wide = state, ROW_WIDE if pool.flags[state] & WIDE else 0
+    return ROW_CUT | wide

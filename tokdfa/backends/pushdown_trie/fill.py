@@ -65,7 +65,7 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     mix,
     take_loops,
 )
-from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_WIDE
+from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_CUT, ROW_WIDE
 from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
@@ -174,7 +174,7 @@ def _note_bound(row, machine, pool):  # type: ignore[no-untyped-def]
     if machine.code[item >> PLACE_SHIFT, OPERATION] != COUNTED:
         return
     left = item_left(item, machine)
-    wide = wide_state(item, np.int64(0), True, depth, machine, pool)
+    wide = wide_state(item, np.int64(0), machine.row_flags[row], True, depth, machine, pool)
     if wide < 0 or left >= depth:
         return
     state = wide & STATE_PART
@@ -244,7 +244,7 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
         rows[0], guides[0], known = row, -1, np.int64(0)
         places[0, FRAME_STOP] = places[0, FRAME_END] = stop
         frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
-        if frame and how & HOW_PARTITIONS and part < 0:
+        if frame and how & HOW_PARTITIONS and part < 0 and not machine.row_flags[row] & ROW_CUT:
             waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
         while True:
             while here >= places[frame, FRAME_STOP] and frame > 0:

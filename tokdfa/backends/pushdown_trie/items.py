@@ -20,7 +20,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
 )
 from tokdfa.backends.pushdown_trie.counted import STATES, count_reads, step_count
 from tokdfa.backends.pushdown_trie.names import name_reads, name_string_state, step_name
-from tokdfa.backends.pushdown_trie.rows import WIDE
+from tokdfa.backends.pushdown_trie.rows import ROW_CUT, SHORTEST, WIDE
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import (
     COUNTED,
@@ -72,15 +72,16 @@ def item_left(item, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def wide_state(item, place, alone, depth, machine, pool):  # type: ignore[no-untyped-def]
+def wide_state(item, place, flags, alone, depth, machine, pool):  # type: ignore[no-untyped-def]
     """The state whose partition of a place of the trie serves a live item, of TERMINAL or other, with its kind; or -1.
 
-    `alone`: the row has no other item. Then a strict partition serves a COUNTED, too, that may not read as many
-    characters as a token of `depth` bytes may have, if tokens with too many are taken out afterwards.
+    `flags`: those of the row. `alone`: the row has no other item. Then a strict partition serves a COUNTED, too, that
+    may not read as many characters as a token of `depth` bytes may have, if tokens with too many are taken out
+    afterwards.
     """
     if machine.code[item >> PLACE_SHIFT, OPERATION] == TERMINAL:
         state = (item >> STACK_BITS) & STATE_MASK
-        if not pool.flags[state] & WIDE:
+        if not pool.flags[state] & WIDE or (flags & ROW_CUT and not pool.flags[state] & SHORTEST):
             return np.int64(-1)
         return state | ALONE if alone else state
     if machine.code[item >> PLACE_SHIFT, OPERATION] == TOKEN:

@@ -172,7 +172,7 @@ def begin_place(place, row, passed, first, signature, words, machine, pool):  # 
     alone = is_alone(row, machine, pool)
     depth = pool.walk_meta[W_DEPTH]
     for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], place, alone, depth, machine, pool)
+        wide = wide_state(machine.live_items[k], place, machine.row_flags[row], alone, depth, machine, pool)
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
@@ -211,7 +211,7 @@ def is_served(row, place, size, passed, machine, pool):  # type: ignore[no-untyp
     """
     depth, wanted = pool.walk_meta[W_DEPTH], np.int64(-1)
     for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], place, False, depth, machine, pool)
+        wide = wide_state(machine.live_items[k], place, machine.row_flags[row], False, depth, machine, pool)
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
@@ -244,7 +244,7 @@ def guide_of(row, passed, machine, pool):  # type: ignore[no-untyped-def]
     """The wide state of a closed row, with its kind, that reads the most bytes, or -1; `passed` is left out."""
     depth, guide, most = pool.walk_meta[W_DEPTH], np.int64(-1), np.int64(-1)
     for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], np.int64(1), False, depth, machine, pool)
+        wide = wide_state(machine.live_items[k], np.int64(1), machine.row_flags[row], False, depth, machine, pool)
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue

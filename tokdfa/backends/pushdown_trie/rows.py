@@ -67,8 +67,8 @@ from tokdfa.program.program import (
 #: it reads few bytes, but some of them over and over, or many of these lead to such a state.
 ACCEPTS, ENDS, WIDE, SHORTEST, LOOPS = 1, 2, 4, 8, 16
 #: Flags of a row: the text may end here (of borders); in the middle of a lexeme; partitions of its items pay; it takes
-#: special tokens.
-ROW_ACCEPTS, ROW_MIDDLE, ROW_WIDE, ROW_TOKENS = 1, 2, 4, 8
+#: special tokens; a terminal that ends at its first match may cut the others off, whatever these allow by themselves.
+ROW_ACCEPTS, ROW_MIDDLE, ROW_WIDE, ROW_TOKENS, ROW_CUT = 1, 2, 4, 8, 16
 #: `live_end` of a row that is not closed; `row_ended` of one that was not asked.
 OPEN, NOT_ASKED = -1, -2
 #: Added to the target of a transition of a row: 0 is UNKNOWN, 1 DEAD.
