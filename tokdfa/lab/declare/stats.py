@@ -87,13 +87,16 @@ class Stat:
         )
 
     def per_group(self, rows: pd.DataFrame, by: Sequence[str], columns: Mapping[str, Column]) -> pd.Series[Any]:
-        """The same for each group of rows that are equal in `by`, in one pass; groups without a value may lack."""
+        """The same for each group of rows that are equal in `by`, in one pass; groups without a value may lack.
+
+        The index has texts, so that groups in which something is not known are found again (`part_text`).
+        """
         how, known, factor = self._known(rows, columns, by)
-        groups: Any = known.groupby(list(by), sort=False, dropna=False)[self.column]
+        groups: Any = _as_texts(known, by).groupby(list(by), sort=False)[self.column]
         percent = _PERCENTILE.fullmatch(how)
         found = groups.quantile(float(percent[1]) / 100) if percent else getattr(groups, _METHODS.get(how, how))()
         if how in ("count", "distinct"):  # of a group in which nothing has a value there are none
-            every = rows.groupby(list(by), sort=False, dropna=False).size()
+            every = _as_texts(rows[list(by)], by).groupby(list(by), sort=False).size()
             return found.reindex(every.index, fill_value=0).astype("float64")
         return found if factor == 1.0 else found * factor
 
@@ -233,6 +236,15 @@ def paired(mine: pd.Series[Any], theirs: pd.Series[Any], column: Column) -> Rati
     return Ratio(float(ratios.median()), float(ratios.min()), float(ratios.max()), len(ratios))
 
 
+def ratio_of(mine: float, theirs: float, column: Column) -> Ratio | None:
+    """The same of one case."""
+    mine, theirs = max(mine, column.resolution), max(theirs, column.resolution)
+    if not (mine > 0 and theirs > 0):
+        return None
+    ratio = mine / theirs if column.better == "higher" else theirs / mine
+    return Ratio(ratio, ratio, ratio, 1)
+
+
 def per_case(
     stat: Stat | Quotient, rows: pd.DataFrame, over: Sequence[str], columns: Mapping[str, Column]
 ) -> pd.Series[Any]:
@@ -245,15 +257,17 @@ def per_case(
     stats = [stat] if isinstance(stat, Stat) else [Stat.of(stat.above), Stat.of(stat.below)]
     if not {one.column for one in stats} <= set(rows):
         return pd.Series(dtype="float64")
-    # as texts, so that cases in which something is not known are found again
-    texts = rows.assign(**{name: rows[name].map(part_text) for name in by})
-    found = [one.per_group(texts, by, columns) for one in stats]
+    found = [one.per_group(rows, by, columns) for one in stats]
     return found[0] if len(found) == 1 else found[0] / found[1].where(found[1] != 0)
 
 
 def key_parts(key: Any) -> list[Any]:
     """The key of a group as a list, of one column too."""
     return list(key) if isinstance(key, tuple) else [key]
+
+
+def _as_texts(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    return rows.assign(**{name: rows[name].map(part_text) for name in by})
 
 
 def part_text(part: Any) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tokdfa.lab.declare.cells import NOTHING, Cell, Table, number_cell, status_cell, text_cell
 from tokdfa.lab.declare.columns import Column, Ratio, between
-from tokdfa.lab.declare.stats import Value, is_known, key_parts, paired, part_text, per_case, value_of
+from tokdfa.lab.declare.stats import Value, is_known, key_parts, paired, part_text, per_case, ratio_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -136,38 +136,44 @@ class Pivot(Declared):
         stat, detail = value_of(self.value), value_of(self.detail) if self.detail else None
         column = stat.described(results.columns)
         beside = [value_of(value) for value in self.beside]
+        within = [*by, across]
+        numbers = {tuple(key_parts(key)): value for key, value in per_case(stat, rows, within, results.columns).items()}
+        texts = pd.DataFrame({name: rows[name].map(part_text) for name in within})
+        found = {tuple(key_parts(key)): chosen for key, chosen in texts.groupby(within, sort=False).indices.items()}
         built = []
         for key, group in rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]:
-            found = dict(iter(group.groupby(across, sort=False)))
-            values = {name: stat.compute(mine, results.columns) for name, mine in found.items()}
+            here = tuple(map(part_text, key_parts(key)))
+            places = {name: (*here, part_text(name)) for name in names}
+            values = {name: numbers.get(place, math.nan) for name, place in places.items() if place in found}
             best = _best(column, list(values.values())) if across == results.engine else math.nan
             cells = [text_cell(name) for name in key_parts(key)]
             cells += [
                 _value_cell(one.described(results.columns), one.compute(group, results.columns)) for one in beside
             ]
             for name in names:
-                if name not in found:
+                if name not in values:
                     cells.append(NOTHING)
                     continue
+                mine = rows.iloc[found[places[name]]]
                 cell = _value_cell(column, values[name], best)
                 if not is_known(values[name]):
-                    cell = _status(found[name])
+                    cell = _status(mine)
                 elif detail is not None:
-                    extra = detail.described(results.columns).format(detail.compute(found[name], results.columns))
+                    extra = detail.described(results.columns).format(detail.compute(mine, results.columns))
                     cell = cell._replace(detail=extra)
                 elif self.ratio and results.reference in values and name != results.reference:
-                    ratio = paired(pd.Series([values[name]]), pd.Series([values[results.reference]]), column)
+                    ratio = ratio_of(values[name], values[results.reference], column)
                     cell = _value_cell(column, values[name], best, ratio)
-                elif ends := stat.interval(found[name], results.columns):
+                elif ends := stat.interval(mine, results.columns):
                     cell = cell._replace(detail=between(ends, column))
                 cells.append(cell)
             built.append(cells)
         if not any(is_known(cell.value) for cells in built for cell in cells[len(by) + len(beside) :]):
             return self.table((), ())  # it was not measured
-        places = [results.column(name).head for name in by]
+        heads_of = [results.column(name).head for name in by]
         others = [one.described(results.columns).head for one in beside]
         heads = [_head(across, name, results) for name in names]
-        return self.table([*places, *others, *heads], built, [*places, *heads])
+        return self.table([*heads_of, *others, *heads], built, [*heads_of, *heads])
 
 
 @dataclass(frozen=True)
