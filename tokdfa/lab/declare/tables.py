@@ -154,17 +154,17 @@ class Pivot(Declared):
                 if name not in values:
                     cells.append(NOTHING)
                     continue
-                mine = rows.iloc[found[places[name]]]
+                own = found[places[name]]
                 cell = _value_cell(column, values[name], best)
                 if not is_known(values[name]):
-                    cell = _status(mine)
+                    cell = _status(rows.iloc[own])
                 elif detail is not None:
-                    extra = detail.described(results.columns).format(detail.compute(mine, results.columns))
+                    extra = detail.described(results.columns).format(detail.compute(rows.iloc[own], results.columns))
                     cell = cell._replace(detail=extra)
                 elif self.ratio and results.reference in values and name != results.reference:
                     ratio = ratio_of(values[name], values[results.reference], column)
                     cell = _value_cell(column, values[name], best, ratio)
-                elif ends := stat.interval(mine, results.columns):
+                elif ends := stat.interval(rows.iloc[own], results.columns):
                     cell = cell._replace(detail=between(ends, column))
                 cells.append(cell)
             built.append(cells)
