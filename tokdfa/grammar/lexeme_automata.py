@@ -1,7 +1,7 @@
 """The automata of a grammar's lexemes: small ones minimal and made together, large ones lazy, chains written down.
 
-The automata of most grammars are some hundred states. One derivation and one minimisation for all of them take a
-fifth of what they take one by one, as nearly all of that is calls (`minimal_together`).
+The automata of most grammars are some hundred states. One derivation and one minimisation for all of them take half
+of what they take one by one, or less, as nearly all of that is calls (`minimal_together`).
 
 Most lexemes of a grammar are keywords. An expression that is a sequence of byte sets (a literal, a literal whatever its
 case) is a *chain*: its minimal automaton has one state more than there are sets, and is written down without deriving
