@@ -290,3 +290,35 @@ def test_it_goes_wherever_compiled_constraints_go() -> None:
     assert tokdfa.fill_tree(healed.start(), [2, 3], [-1, 0], out).tolist() == [True, True]
     assert healed.start().forced_bytes() == b"abb"
     assert np.array_equal(out[0], batch.masks[1])
+
+
+class EncodingVocabulary:
+    """A tokenizer as llguidance reads one."""
+
+    bos_token_id, is_tokenizer_wrapper = None, True
+
+    def __init__(self, tokenizer: Any) -> None:
+        vocab = tokenizer.vocabulary
+        self.eos_token_id = vocab.end_tokens[0]
+        self.special_token_ids = sorted({*vocab.special_tokens, *vocab.end_tokens})
+        self.tokens = [vocab.token_bytes(token) for token in range(vocab.size)]
+        self._encode = tokenizer.encode
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        found: list[int] = self._encode(text if isinstance(text, str) else text.decode())
+        return found
+
+
+def test_llguidance_takes_back_the_same_tokens() -> None:
+    llguidance = pytest.importorskip("llguidance")
+    tokenizer, pattern = tokdfa.load_tokenizer("llama3"), "(//|[0-9]+ )[a-z.]+"
+    prompt = tokenizer.encode("See http:")
+    healed = tokdfa.heal(tokdfa.compile(tokdfa.Regex(pattern), tokenizer), prompt)
+    grammar = llguidance.LLMatcher.grammar_from_regex(pattern)
+    options = {"enable_backtrack": False, "enable_ff_tokens": False, "log_level": 0}
+    peer = llguidance.LLInterpreter(llguidance.LLTokenizer(EncodingVocabulary(tokenizer)), grammar, **options)
+    assert peer.process_prompt(prompt) == list(healed.prompt)
+    by_token, _ = peer.compute_mask()  # a byte for each token
+    mask = masks.allocate_mask(tokenizer.vocabulary.size)
+    healed.start().fill_mask(mask)
+    assert [token for token, allowed in enumerate(by_token) if allowed] == masks.mask_to_ids(mask).tolist()

@@ -21,7 +21,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.matcher import Matcher, StateMatcher
 from tokdfa.core.arguments import as_integer, as_sequence
 from tokdfa.core.jit import kernel
-from tokdfa.errors import ArgumentError
+from tokdfa.errors import ArgumentError, TokenRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,8 +209,11 @@ def fill_tree(
         node = agenda.pop()
         if node < 0:
             walker.rollback(1)
-        elif walker.allows(drafted[node]):
-            walker.advance(drafted[node])
+        else:
+            try:
+                walker.advance(drafted[node])
+            except TokenRefused:
+                continue
             walker.fill_mask(out[node])
             allowed[node] = True
             agenda += [-1, *children[node][::-1]]
