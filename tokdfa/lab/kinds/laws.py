@@ -211,11 +211,11 @@ KIND = Kind(
             where="status == 'ok'",
         ),
         Say(
-            "{engine}: {kept} keywords kept, {refused} refused, {dropped} dropped, {strict} too strict.",
+            "{engine} keeps {kept}, refuses {refused}, drops {dropped} and reads {strict} too strictly",
             per=("engine",),
             blanks={name: _of(name) for name in ("kept", "refused", "dropped", "strict")},
             where=f"law == '{KEYWORD}'",
-            lead="Keywords of JSON Schema, each in a schema of its own:",
+            lead="Of the keywords of JSON Schema, each in a schema of its own,",
         ),
     ),
 )
