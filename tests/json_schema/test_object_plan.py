@@ -148,6 +148,23 @@ def test_counting_too_far_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.keyword == "minItems"
 
 
+@pytest.mark.parametrize(
+    ("schema", "inhabited"),
+    [
+        ({"contains": {"const": 1}, "minContains": 3}, True),
+        ({"contains": {"const": 1}, "items": {"const": 2}}, False),
+        ({"contains": {"const": 1}, "minContains": 3, "maxContains": 4, "items": {"type": "integer"}}, True),
+    ],
+)
+def test_items_that_are_needed_are_tried_first(
+    schema: dict[str, Any], inhabited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before all the lengths that there may be."""
+    monkeypatch.setattr(array_states, "MAX_STATES", 10)
+    shape_builder, clause = _array_clause({"maxItems": 1_000, **schema})
+    assert ArrayStates(shape_builder.oracle, clause).is_inhabited() == inhabited
+
+
 def test_names_that_match_in_one_reading_only() -> None:
     # é is a letter to Python, and none to ECMA-262
     both = {

@@ -173,6 +173,33 @@ def test_proofs_of_emptiness() -> None:
         StringSet(patterns=("^(?:ab|ba)*$", "^(?:abba|b|aa)*$", "b"), min_length=50_000).is_empty()
 
 
+EASY = StringSet(patterns=("a",)), StringSet(patterns=("^a|1$",)), StringSet(formats=("date",))
+EASY_LENGTHS = StringSet(patterns=("^a{2}",), max_length=2), StringSet(patterns=("^a$|b",), min_length=3)
+INVOLVED = (
+    *(("(?=a)b",), ("\\ba",), ("[\\ud800-\\udfff]",), ("a", "b"), ("(?:ab){1000}",)),
+    *(("^(?:a|[\\ud800-\\udfff])$",), (".*",), ("^a$",)),
+)
+
+
+@pytest.mark.parametrize("strings", [*EASY, *EASY_LENGTHS])
+def test_easy_sets_have_texts(strings: StringSet) -> None:
+    assert strings.is_easy
+    assert not isinstance(string_automaton(strings), LazyDfa)  # which raises for none
+
+
+@pytest.mark.parametrize(
+    "strings",
+    [
+        *(StringSet(patterns=patterns) for patterns in INVOLVED),
+        *(StringSet(patterns=("^a{3}",), max_length=most) for most in (2, 400)),
+        *(StringSet(patterns=("a",), **more) for more in ({"not_patterns": ("b",)}, {"not_values": frozenset("a")})),
+        StringSet(patterns=("^(?:ab)*$",), min_length=1, max_length=1),
+    ],
+)
+def test_sets_that_are_not_easy(strings: StringSet) -> None:
+    assert not strings.is_easy
+
+
 def test_questions_raise_what_patterns_raise() -> None:
     broken = StringSet(patterns=("(",))
     assert broken.complement()

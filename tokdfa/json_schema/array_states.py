@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.clauses import FALSE, NULL, TRUE, State, intersect_states
+from tokdfa.json_schema.clauses import EVERYTHING, FALSE, NULL, TRUE, State, intersect_states
 from tokdfa.json_schema.complement import negations
 from tokdfa.json_schema.ends import Ends, TooManyStates
 
@@ -164,15 +164,11 @@ class ArrayStates:
                 continue
             here = state.counted[k]
             limit = count.least if count.most is None else count.most
-            more = []
-            for value, counted in options:
-                if count.most is None:
-                    more.append((value, (*counted, here)))
-                else:
-                    more += [(intersect_states(value, other), (*counted, here)) for other in negations(count.value)]
-                if here < limit:
-                    more.append((intersect_states(value, count.value), (*counted, here + 1)))
-            options = more
+            others = [EVERYTHING] if count.most is None else list(negations(count.value))
+            as_many = [(intersect_states(v, other), (*counted, here)) for v, counted in options for other in others]
+            one_more = [(intersect_states(v, count.value), (*counted, here + 1)) for v, counted in options]
+            # those that are needed first: a search for an end need not go through all lengths then
+            options = one_more + as_many if here < count.least else as_many + one_more * (here < limit)
             spend(MOVE_WORK * len(options))
         for value, counted in options:
             if not self.values:
@@ -193,6 +189,11 @@ class ArrayStates:
         """Whether the array can come to an end at all."""
         if self.is_remembered:
             return self._are_enough and (self.clause.most is None or self.clause.most >= self.clause.least)
+        clause, has_value = self.clause, self.oracle.has_value
+        for count in clause.counts:  # no length has an item that nothing could be: what most complements come to
+            places = range(len(clause.prefix) + 1)
+            if count.least and not any(has_value(intersect_states(clause.at(k), count.value)) for k in places):
+                return False
         return self.alive(self.start)
 
     def alive(self, state: Items) -> bool:

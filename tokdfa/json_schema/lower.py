@@ -8,7 +8,8 @@ Blanks belong to the punctuation before them: ``,`` and ``, `` lead to the same 
 
 `tokdfa.json_schema.lower_value` reads scalars and calls frames, `lower_array` and `lower_object` write what is in them.
 
-Cost: about 10 µs a property; automata are built only if no constraint of the vocabulary had them.
+Cost: about 10 µs a property; automata are built only if no constraint of the vocabulary had them, and those of most
+patterns and numbers when a text reaches them.
 """
 
 from __future__ import annotations

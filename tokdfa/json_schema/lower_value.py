@@ -196,9 +196,10 @@ class ValueWriter:
         return builder.read(builder.terminal(self._string_text(strings)), following)
 
     def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
-        if any(each.multiples or each.not_multiples for each in numbers):
+        may_be_refused = any(each.multiples or each.not_multiples for each in numbers)
+        if may_be_refused:
             try:
-                _numbers_automaton(numbers, self._natural, self._digits)  # the only ones that may be refused
+                _numbers_automaton(numbers, self._natural, self._digits)
             except LimitExceeded as error:
                 if is_spent(error):
                     raise
@@ -206,7 +207,8 @@ class ValueWriter:
                 raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
         written = f"natural {self._digits} " if self._natural else f"{self._digits} " if self._digits else ""
         key = b"json number " + written.encode() + b" | ".join([each.key for each in numbers])
-        return Terminal("number", key, lambda: _numbers_automaton(numbers, self._natural, self._digits))
+        make = partial(_numbers_automaton, numbers, self._natural, self._digits)
+        return Terminal("number", key, make, may_wait=not may_be_refused and len(numbers) == 1 and not written)
 
     def learn_plain(self, shape: Shape) -> None:
         """Write the scalars of a shape that many states share, so that its texts are known from now on."""
@@ -218,7 +220,8 @@ class ValueWriter:
         label = " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
         key = b"json string " + self.escapes.encode() + strings.key
         most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
-        return Terminal(label, key, lambda: string_automaton(strings, self.escapes, most))
+        make = partial(string_automaton, strings, self.escapes, most)
+        return Terminal(label, key, make, may_wait=strings.is_easy)
 
 
 def _name(nodes: Sequence[Node], state: State) -> str:

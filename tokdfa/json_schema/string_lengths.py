@@ -16,6 +16,7 @@ from tokdfa.regex.syntax_tree import (
     Assertion,
     CharSet,
     Concat,
+    Empty,
     Node,
     Repeat,
     alternation,
@@ -36,6 +37,16 @@ def anchored_body(node: Node) -> Node | None:
             return None
         bodies.append(concat(parts[1:-1]))
     return alternation(bodies)
+
+
+def without_ends(node: Node) -> list[tuple[Node, bool]]:
+    """The options of a pattern without ``^`` before and ``$`` behind them, each with whether it had both."""
+    found = []
+    for option in node.options if isinstance(node, Alternation) else (node,):
+        parts = option.parts if isinstance(option, Concat) else (option,)
+        begins, ends = parts[0] == _START, parts[-1] == _END
+        found.append((concat(parts[begins : len(parts) - ends]), begins and ends))
+    return found
 
 
 def length_range(node: Node) -> tuple[int, int | None]:
@@ -59,6 +70,25 @@ def length_range(node: Node) -> tuple[int, int | None]:
             least, most = length_range(body)
             return least * low, 0 if most == 0 else None if high is None or most is None else most * high
     return 0, 0
+
+
+def plain_size(node: Node) -> int | None:
+    """How many sets of characters a node comes to, repeats written out; None where that is not plain to see.
+
+    What has a size has no assertions, and matches some text: no set of it is empty, or has lone surrogates only.
+    """
+    match node:
+        case Empty():
+            return 0
+        case CharSet(ranges=ranges):
+            return 1 if any(first < 0xD800 or last > 0xDFFF for first, last in ranges) else None
+        case Concat(parts=parts) | Alternation(options=parts):
+            sizes = [size for part in parts if (size := plain_size(part)) is not None]
+            return sum(sizes) if parts and len(sizes) == len(parts) else None
+        case Repeat(body=body, low=low, high=high):
+            size = plain_size(body)
+            return None if size is None else size * max(1, low if high is None else high)
+    return None
 
 
 def _sum(highs) -> int | None:  # type: ignore[no-untyped-def]

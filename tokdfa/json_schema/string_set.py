@@ -33,7 +33,7 @@ from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
-from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow
+from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow, plain_size, without_ends
 from tokdfa.regex.char_sets import ALL
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 EXPLICIT_STATES = 400
 #: The same for what is built once and shared: strings without a demand, and formats.
 SHARED_STATES = 10_000
+#: Sets of characters, times a length that is counted, of a pattern that is easy (`StringSet.is_easy`) at most.
+EASY_SIZE = 1_000
 #: States that a proof of emptiness may make; about 20 us each.
 PROOF_STATES = 20_000
 #: The same for a list of the texts of a set, and the bytes that these may have together.
@@ -117,6 +119,15 @@ class StringSet:
     def is_empty(self) -> bool:
         """Whether no text is in the set. Exact; LimitExceeded if a proof would need more than `PROOF_STATES` states."""
         return _is_empty(self)
+
+    @property
+    def is_easy(self) -> bool:
+        """Whether it is plain to see that some text is in the set and that no limit refuses its automaton, which then
+        can wait until it is needed.
+
+        That takes one small pattern or format, without assertions but ``^`` and ``$`` at its ends.
+        """
+        return _is_easy(self)
 
     def listed(self, most: int) -> frozenset[str] | None:
         """All texts of the set; None if they are more than `most`, or too long to be worth a list (`LISTED_BYTES`)."""
@@ -260,8 +271,9 @@ class _Demands:
                     self.whole[index], self.low, self.high = narrowed, 0, None
 
 
+@lru_cache(maxsize=512)
 def _read_demands(strings: StringSet) -> _Demands:
-    """The demands of a set but for its values."""
+    """The demands of a set but for its values. They are kept, and not to be changed."""
     parts = len(strings.patterns) + len(strings.not_patterns) + len(strings.formats) + len(strings.not_formats)
     spend(NS_PER_DEMAND * parts)
     demands = _Demands(low=strings.min_length, high=strings.max_length)
@@ -341,6 +353,27 @@ def _spelled_out(strings: StringSet) -> StringSet:
 
 
 @lru_cache(maxsize=4096)
+def _is_easy(strings: StringSet) -> bool:
+    strings = strings.spelled_out
+    if strings.values is not None or strings.not_values:
+        return False
+    demands = _read_demands(strings)
+    positive = [*demands.whole, *demands.found]
+    if len(positive) != 1 or demands.absent or demands.impossible:
+        return False
+    options = without_ends(positive[0])
+    sizes = [plain_size(body) for body, _ in options]
+    counted, high = max(demands.low, demands.high or 0), demands.high
+    if None in sizes or sum(size or 0 for size in sizes) * max(1, counted) > EASY_SIZE:
+        return False
+    # text around what is found makes it as long as need be
+    return not (demands.low or high is not None) or (
+        bool(demands.found)
+        and any(not is_whole and (high is None or length_range(body)[0] <= high) for body, is_whole in options)
+    )
+
+
+@lru_cache(maxsize=4096)
 def _is_empty(strings: StringSet) -> bool:
     strings = strings.spelled_out
     if strings.values is not None:
@@ -351,6 +384,8 @@ def _is_empty(strings: StringSet) -> bool:
     positive = [*demands.whole, *demands.found]
     if not positive and not demands.absent and len(strings.not_values) < SCALAR_VALUES:
         return demands.high == 0 and "" in strings.not_values
+    if _is_easy(strings):
+        return False
     has_more = demands.absent or strings.not_values or demands.low or demands.high is not None
     if len(positive) == 1 and not has_more and not positive[0].assertions:
         return positive[0] == NEVER

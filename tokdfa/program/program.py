@@ -99,6 +99,7 @@ class Terminal:
     `label`: for people; `key`: equal keys mean equal languages; `make`: builds the automaton, minimal or lazy;
     `shortest`: its texts end at the first match, and win over other terminals that match there. `expression`: the
     store and number of the expression whose texts it reads, if it is one: many automata are then made together.
+    `may_wait`: making it cannot fail, and it has texts, none of them empty: so it is made when a text first reaches it.
     """
 
     label: str
@@ -106,6 +107,7 @@ class Terminal:
     make: Callable[[], Dfa | LazyDfa]
     shortest: bool = False
     expression: tuple[ExpressionStore, int] | None = None
+    may_wait: bool = False
 
 
 @dataclass(frozen=True, eq=False)

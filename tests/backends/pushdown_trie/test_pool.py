@@ -78,6 +78,28 @@ def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
     assert run(states, states.start_of(text_of("[ab]*ab")), b"bbabb") > 0
 
 
+@pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
+def test_automata_that_may_wait_are_made_when_they_are_read(explicit, monkeypatch):
+    monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", explicit)
+    states, made, text = AutomatonTable(BYTES), [], text_of("[ab]*ab")
+
+    def make():
+        made.append(text)
+        return text.make()
+
+    waiting = [states.start_of(Terminal("", key, make, may_wait=True)) for key in (b"one", b"one", b"two")]
+    at_once = states.start_of(text)
+    assert not made
+    assert waiting[0] == waiting[1] != waiting[2]
+    assert states.class_of(waiting[2]) == states.class_of(at_once)
+    for word in TEXTS:
+        ends = [run(states, start, word) for start in (*waiting, at_once)]
+        assert len({end > 0 and int(states.flags[end] & (ACCEPTS | ENDS)) for end in ends}) == 1, word
+    assert len(made) == 2
+    states.fill_rows([*waiting, at_once])
+    assert len(made) == 2
+
+
 def test_one_pool_for_a_vocabulary():
     one, other = (Vocabulary([b"a", b""], end_tokens=[1]) for _ in range(2))
     assert pool_of(one) is pool_of(one)

@@ -3,7 +3,8 @@
 Automata are found by their key, so a fresh grammar with strings and numbers like those of the last one builds no
 automaton, and finds the partitions of their states (`tokdfa.backends.pushdown_trie.partition`), too. Small automata are
 explicit and minimal. Large ones (counters up to 100,000) are lazy: their states get numbers when they are met and rows
-when they are read (`tokdfa.backends.pushdown_trie.state_table.LazyRows`).
+when they are read (`tokdfa.backends.pushdown_trie.state_table.LazyRows`). An automaton that may wait
+(`tokdfa.program.program.Terminal`), as those of most patterns may, is made when a text first reaches it.
 
 States that agree on the strings no longer than the longest token are one *partition class*: no token tells them apart,
 and they divide the vocabulary alike. The inside of a string is one class in all automata that have strings; so are the
@@ -24,7 +25,7 @@ from tokdfa.backends.pushdown_trie.rows import WIDE
 from tokdfa.backends.pushdown_trie.state_table import LazyRows, StateTable
 from tokdfa.grammar.lexeme_automata import minimal_together
 from tokdfa.regex.state_names import ExpressionNames, name_states
-from tokdfa.vocabulary.walk import DEAD
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +59,9 @@ class AutomatonTable(StateTable):
         #: Start -> whether every state from there can reach an end by bytes that are tokens by themselves.
         self.spelled: dict[int, bool] = {}
         self.lazy_rows = LazyRows()
+        #: State that stands for the start of an automaton: its terminal, until a row is asked for; then the start.
+        self._waiting: dict[int, Terminal] = {}
+        self._start_for: dict[int, int] = {}
         self._explicit: list[_Explicit] = []
         self._named: dict[bytes, int] = {}  # name -> the first state that has it
         self._lazy_names: dict[int, ExpressionNames] = {}  # id of a lazy automaton -> names of its expressions
@@ -69,7 +73,7 @@ class AutomatonTable(StateTable):
 
     def starts_of(self, terminals: Sequence[Terminal], anew: bool = False) -> list[int]:
         """The states in which terminals begin; automata are made of those for which no equal terminal was asked before,
-        or `anew` of all.
+        or `anew` of all. One that may wait gets a state for its start, whose row is UNKNOWN until it is made.
 
         Raises what making an automaton raises, and LimitExceeded.
         """
@@ -80,7 +84,8 @@ class AutomatonTable(StateTable):
             made = self._make_together(missing)
             for terminal in missing:
                 if terminal not in made:
-                    made[terminal] = self._make(terminal)
+                    waits = terminal.may_wait and self.has_all_bytes and not anew
+                    made[terminal] = self._reserve(terminal) if waits else self._make(terminal)
                 starts[terminal.key, terminal.shortest] = made[terminal]
             found = [
                 made[terminal] if start is None else start for terminal, start in zip(terminals, found, strict=True)
@@ -116,6 +121,25 @@ class AutomatonTable(StateTable):
         self.spelled[start] = not (automaton.bytes_read & ~self.available).any()
         return start
 
+    def _reserve(self, terminal: Terminal) -> int:
+        """A state that stands for the start of a terminal whose automaton is made later."""
+        state = self.state_count
+        self.make_room(state + 1)
+        self.transitions[256 * state : 256 * state + 256] = UNKNOWN
+        self.state_count += 1
+        self._waiting[state] = terminal
+        return state
+
+    def _make_waiting(self, state: int) -> None:
+        """Make the automaton for whose start a state stands; the row of the start becomes that of the state, too."""
+        start = self._make(self._waiting[state])
+        if self.transitions[256 * start] == UNKNOWN:
+            self.lazy_rows.fill(self, np.array([start], dtype=np.int32))
+        self.transitions[256 * state : 256 * state + 256] = self.transitions[256 * start : 256 * start + 256]
+        self.flags[state], self.reads[state] = self.flags[start], self.reads[start]
+        self._start_for[state] = start
+        del self._waiting[state]
+
     def _add(self, automaton: Dfa, shortest: bool, starts: Int32) -> list[int]:
         """Enter an explicit automaton without dead states; which of its states `starts` have become."""
         first, count = self.state_count, automaton.state_count
@@ -136,15 +160,25 @@ class AutomatonTable(StateTable):
         return entered
 
     def fill_rows(self, states: Sequence[int] | Int32) -> None:
-        """Make the transitions of states of lazy automata, all at once. Raises LimitExceeded; what was not made is
-        UNKNOWN still.
+        """Make the transitions of states of lazy automata, all at once, and automata whose starts are asked for. Raises
+        LimitExceeded; what was not made is UNKNOWN still.
         """
-        self.lazy_rows.fill(self, np.array(states, dtype=np.int32))
+        wanted = np.array(states, dtype=np.int32)
+        for state in self._waiting.keys() & wanted.tolist():
+            self._make_waiting(state)
+        wanted = wanted[self.owner[wanted] >= 0]
+        if len(wanted):
+            self.lazy_rows.fill(self, wanted)
 
     def class_of(self, state: int) -> int:
         """The state that stands for the partition class of this one."""
         if self.partition_class[state] < 0:
-            self._name(state)
+            if state in self._waiting:
+                self._make_waiting(state)
+            if state in self._start_for:
+                self.partition_class[state] = self.class_of(self._start_for[state])
+            else:
+                self._name(state)
         return int(self.partition_class[state])
 
     def _name(self, state: int) -> None:
