@@ -173,7 +173,11 @@ class Document:
 
     def may_have(self, keyword: str) -> bool:
         """Whether the keyword may stand somewhere that references lead to, in a metaschema as well."""
-        return f'"{keyword}"' in self.text or _MAY_HIDE.search(self.text) is not None
+        text = self.text
+        if f'"{keyword}"' in text:
+            return True
+        # most texts have no part of what the pattern finds, which is seen faster without it
+        return ("\\u00" in text or 'ef"' in text) and _MAY_HIDE.search(text) is not None
 
     def child(self, parent: Node, schema: Any, key: Key) -> Node:
         """The node of a schema inside another one, at the keys `key`."""

@@ -179,6 +179,7 @@ def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
 
 def _bind(code: Int32, starts: list[int]) -> bool:
     """Put states in place of the numbers of terminals; whether there is a COUNTED."""
-    terminals = np.flatnonzero(code[:, OPERATION] == TERMINAL)
-    code[terminals, FIRST] = np.array(starts, dtype=np.int32)[code[terminals, FIRST]]
-    return bool((code[:, OPERATION] == COUNTED).any())
+    operations, first = code[:, OPERATION], code[:, FIRST]
+    is_terminal = operations == TERMINAL
+    first[is_terminal] = np.array(starts, dtype=np.int32)[first[is_terminal]]
+    return COUNTED in operations.tolist()
