@@ -19,6 +19,7 @@ BUILT_IN = {
     "calls": "tokdfa.tasks.json_tasks:calls",
     "topics": "tokdfa.tasks.text_tasks:topics",
     "dates": "tokdfa.tasks.text_tasks:dates",
+    "units": "tokdfa.tasks.text_tasks:units",
     "sums": "tokdfa.tasks.text_tasks:sums",
     "sql": "tokdfa.tasks.code_tasks:sql",
     "code": "tokdfa.tasks.code_tasks:code",

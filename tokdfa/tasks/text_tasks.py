@@ -1,4 +1,4 @@
-"""Three tasks on short texts: ``topics`` (choices), ``dates`` (a regex), ``sums`` (word problems, a number at the end).
+"""Four tasks on short texts: ``topics`` (choices), ``dates`` and ``units`` (regexes), ``sums`` (word problems).
 
 An answer is right or not.
 """
@@ -22,6 +22,13 @@ MONTHS = [
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 ]
+UNITS = {
+    "kilometre": "km", "metre": "m", "centimetre": "cm", "kilogram": "kg", "gram": "g",
+    "litre": "l", "millilitre": "ml", "hour": "h", "minute": "min", "second": "s",
+}  # fmt: skip
+_ONES = ["two", "three", "four", "five", "six", "seven", "eight", "nine"]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_QUANTITY = re.compile(rf"[1-9][0-9]?(\.5)? ({'|'.join(UNITS.values())})")
 _DATE = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 
 
@@ -63,6 +70,31 @@ def dates() -> Task:
         lambda item, text: _DATE.fullmatch(text) is not None,
         _equals,
         max_tokens=14,
+    )
+
+
+def units() -> Task:
+    """A quantity in words as a number and the symbol of a unit."""
+    constraint = Regex(_QUANTITY.pattern)
+    items = []
+    for label, stream in draws(8):
+        unit = stream.choice(sorted(UNITS))
+        tens, ones, half = stream.randint(0, 8), stream.randint(0, 7), stream.random() < 0.3
+        number = 10 * (tens + 1) + ones + 2 if tens else ones + 2
+        words = f"{_TENS[tens - 1]}-{_ONES[ones]}" if tens else _ONES[ones]
+        asked = f"{words}{' and a half' if half else ''} {unit}s"
+        shown = [("four and a half miles", "4.5 mi"), ("thirty tons", "30 t"), ("sixty-one inches", "61 in")]
+        reference = f"{number}{'.5' if half else ''} {UNITS[unit]}"
+        prompt = few_shot("Write the quantity as a number and a unit.", shown, asked)
+        items.append(Item(label, prompt, constraint, reference))
+    return Task(
+        "units",
+        "a quantity in words as a number and a unit",
+        OURS,
+        tuple(items),
+        lambda item, text: _QUANTITY.fullmatch(text) is not None,
+        _equals,
+        max_tokens=10,
     )
 
 
