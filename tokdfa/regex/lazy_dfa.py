@@ -134,10 +134,13 @@ class LazyDfa:
         """One automaton for many expressions, which share their states: `state_of` says where each begins.
 
         Its root is their concatenation, in which all their byte sets stand (a union may merge some), and means nothing.
+        State 0 stands for it alone: where one of them comes to the same expression, that is a state of its own, since
+        `explore` may leave out state 0.
         """
-        return cls(
-            store, store.concat(*(expression for expression in expressions if expression != NOTHING)), max_states
-        )
+        root = store.concat(*(expression for expression in expressions if expression != NOTHING))
+        made = cls(store, root, max_states)
+        made._state_of[root] = -1
+        return made
 
     def state_of(self, expression: int) -> int:
         """The state in which texts of one of the expressions of `of_many` begin; -1 if it has none."""

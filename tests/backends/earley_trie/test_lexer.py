@@ -67,6 +67,11 @@ def test_all_patterns_at_once():
     check_states(make_cfg(patterns, {"s": [(patterns[0],)]}, lazy=(4, 7)), list(range(0, len(patterns), 2)))
 
 
+def test_a_lexeme_that_comes_to_what_all_are_one_after_another():
+    """What is left of the second behind an a is the first, and then the second."""
+    check_states(make_cfg(("b+", "(ab+)*c"), {"s": [("b+",)]}), [0, 1])
+
+
 def test_lexemes_that_come_as_automata():
     """An explicit one that does not start in its first state, and two of one lazy automaton, beside an expression."""
     store = ExpressionStore()
