@@ -199,7 +199,13 @@ def test_an_experiment_from_yaml_to_report(tokdfa, tmp_path: Path) -> None:
 
     status, text = tokdfa("run", str(file), "--no-report")
     assert status == 0
+    assert "nothing is left to do" in text
     assert "2 were there already" in text
+
+    status, text = tokdfa("run", str(file), "--no-report", "--fresh")
+    assert status == 0
+    assert "nothing is left to do" not in text
+    assert "2 items measured" in text
 
     status, _ = tokdfa("report", str(tmp_path / "results"))
     assert status == 0

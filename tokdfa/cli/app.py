@@ -94,7 +94,7 @@ def run(
         config = load_config(file, arguments.read_settings(settings or []))
         console.print(f"[bold]{config.name}[/]: {plain(config.question)}", highlight=False)
         experiments.print_missing(config, console)
-        plan = describe(config, folder)
+        plan = describe(config, folder, fresh)
         console.print(plain(str(plan)), highlight=False)
         if dry_run:
             return

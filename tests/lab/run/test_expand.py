@@ -85,3 +85,7 @@ def test_a_plan_counts_what_is_left(tmp_path):
     for group in expand_groups(config):
         store.write_group(group, {"items": [{"item_id": item.item_id} for item in group.items]})
     assert "nothing is left to do" in str(describe(config))
+    fresh = describe(config, fresh=True)
+    assert (fresh.finished, fresh.seconds) == (0, 16.0)
+    next((store.folder / "items").iterdir()).write_bytes(b"damaged")
+    assert describe(config, fresh=True) == fresh  # what is damaged is dropped, not read

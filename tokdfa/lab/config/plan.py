@@ -53,11 +53,14 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def describe(config: ExperimentConfig, folder: str | Path | None = None) -> Plan:
-    """What `run(config, folder)` would do, without doing it. Raises StoreError if the run folder is damaged."""
+def describe(config: ExperimentConfig, folder: str | Path | None = None, fresh: bool = False) -> Plan:
+    """What `run(config, folder, fresh=fresh)` would do, without doing it.
+
+    Raises StoreError if the run folder is damaged; a fresh run does not read it.
+    """
     groups = expand_groups(config)
     store = RunStore.locate(config, folder)
-    finished, seconds_per_item = store.progress()
+    finished, seconds_per_item = ({}, None) if fresh else store.progress()
     left = [item for group in groups for item in group.items if item.item_id not in finished]
     count = sum(len(group.items) for group in groups)
     if seconds_per_item is not None:

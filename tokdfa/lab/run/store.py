@@ -22,7 +22,7 @@ import contextlib
 import io
 import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,10 +144,12 @@ class RunStore:
 class Run:
     """The reading side of a run folder. Frames are in the order of the experiment; each call reads the files anew.
 
-    Backends that are not in the experiment any more are left out.
+    Backends that are not in the experiment any more are left out. `_item_rows`: name of an items part -> the columns
+    of its rows that say which items they are. A part is named after its items, so these never change.
     """
 
     folder: Path
+    _item_rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -189,7 +191,9 @@ class Run:
         found = []
         for part in _parts(self.folder, "items"):
             position = part.name.partition("-")[0]
-            for row in read_part(part).select(["item_id", "tokenizer", "label", "options"]).to_pylist():
+            if part.name not in self._item_rows:
+                self._read("items", part)
+            for row in self._item_rows[part.name]:
                 place: int | None = 0
                 if entries and row["tokenizer"] is not None:  # else of a special kind
                     place = places.get((row["label"], canonical_json(json.loads(row["options"] or "null"))))
@@ -197,12 +201,18 @@ class Run:
                     found.append((position, place, row["item_id"]))
         return {item_id: rank for rank, (_, _, item_id) in enumerate(sorted(found, key=lambda one: one[:2]))}
 
+    def _read(self, table: str, path: Path) -> pa.Table:
+        part = read_part(path)
+        if table == "items":
+            self._item_rows[path.name] = part.select(["item_id", "tokenizer", "label", "options"]).to_pylist()
+        return part
+
     def _frame(self, table: str) -> pd.DataFrame:
         import pandas as pd
         import pyarrow as pa
 
         finished = {path.name for path in _parts(self.folder, "items")}
-        parts = [read_part(path) for path in _parts(self.folder, table) if path.name in finished]
+        parts = [self._read(table, path) for path in _parts(self.folder, table) if path.name in finished]
         if not parts:
             schema = _schema(COLUMNS[table]) if table in COLUMNS else pa.schema([("item_id", pa.string())])
             parts = [schema.empty_table()]
@@ -326,10 +336,10 @@ def _with_equal_types(parts: Sequence[pa.Table]) -> list[pa.Table]:
     import pyarrow as pa
 
     types: dict[str, set[str]] = {}
-    for field in itertools.chain.from_iterable(part.schema for part in parts):
-        if not pa.types.is_null(field.type):
-            number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-            types.setdefault(field.name, set()).add("number" if number else str(field.type))
+    for column in itertools.chain.from_iterable(part.schema for part in parts):
+        if not pa.types.is_null(column.type):
+            number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+            types.setdefault(column.name, set()).add("number" if number else str(column.type))
     unequal = {name for name, found in types.items() if len(found) > 1}
     agreed = []
     for part in parts:
