@@ -10,7 +10,7 @@ optimised. That halves the time to compile.
 Parts are kept on disk, too, as another kernel may need them later.
 
 This leans on numba's private names, those of version 0.68: `CodeLibrary.finalize`, the folding of argument types, what
-`CompileResult` is made of. `tests/test_kernel_parts.py` says what has to hold.
+`CompileResult` is made of. `tests/core/test_kernel_parts.py` says what has to hold.
 """
 
 from __future__ import annotations
