@@ -10,7 +10,7 @@ denotes all texts that can be cut into lexemes in an order that the rules allow.
 - `lark_tree`, `lark_words`, `lark_syntax`: the notation, and text -> tree; `common_terminals`: what
   ``%import common`` brings; `lark_terminals`: terminals -> expressions; `lark_reader`: all of it, text -> `Cfg`.
 - `parts`: the same text from Python, with tags in free text; `tool_formats`: how models write calls of tools.
-- `gbnf`: llama.cpp's notation -> the same text.
+- `gbnf`, `ebnf`: llama.cpp's and xgrammar's notations -> the same text.
 - `special`: special tokens in grammars -> ids of a vocabulary.
 - `regular`: a regex or a choice -> a grammar of one lexeme; `lexeme_automata`: the automata of lexemes.
 

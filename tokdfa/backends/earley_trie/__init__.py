@@ -11,7 +11,7 @@ order that the rules allow. A `Machine` does, by its lexing rule. In reading ord
 - `effects`, `effect_kernels`: what tokens do to a lexer state, in tables that all rows share; `lexer_names`,
   `shared_effects`: equal lexer states, in different grammars, too.
 - `slices`: 000's alternative to effects, parts of the vocabulary that are proved to be allowed.
-- `forced`: bytes that must come next.
+- `targets`, `ranks`: where every token leads, and how far an end is, for the proper filter and limits on tokens.
 
 Source: 000 (llguidance) for the contextual lexer, rows along the walk, and slices.
 """

@@ -20,5 +20,6 @@ Reading order:
 - what constraints share: `pool`, which puts these together;
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `longest`, `machine_tables`, `machine`; `explore`;
 - strings of JSON: `names`, `counted`, `items`, `lengths`;
-- masks: `partition_lookup`, `fill`.
+- masks: `partition_lookup`, `fill`;
+- how far an end is, for limits on tokens: `ranks`.
 """
