@@ -31,6 +31,7 @@ Reading order:
 - `words`: listing and counting the words of a language.
 - `algebra`: Boolean operations, equality with a shortest distinguishing word; the front door to the three before.
 - `nfa`: position automata (Glushkov), and the subset construction.
+- `containment`: whether one automaton can read every text of another, within a budget.
 - `graph`: networkx and DOT export, and drawings in the manner of a textbook (`drawing`, `layout`).
 
 What this package does not do: parse regular expressions (`tokdfa.regex`) or know tokens.
