@@ -144,6 +144,19 @@ def test_what_most_schemas_need_is_made_once_for_the_second_of_them(monkeypatch)
     assert found[0] == found[1] == found[2]
 
 
+def test_what_most_schemas_need_is_no_more_where_others_left_states(monkeypatch):
+    monkeypatch.setattr(schema_tables, "_is_warm", lambda: True)
+    counts = []
+    for others in ([], ["1[0-9]+a", "2[0-9]+b", "3[0-9]+c"]):
+        vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
+        for pattern in others:
+            pool_of(vocab).automata.start_of(text_of(pattern))
+        for _ in range(2):
+            PushdownTrie(vocab).compile(JsonSchema({"type": "boolean"}))
+        counts.append(pool_of(vocab).partitions.made)
+    assert counts[0] == counts[1] > 0
+
+
 def test_too_many_states(monkeypatch):
     monkeypatch.setattr(state_table, "MAX_STATES", 20)
     states = AutomatonTable(BYTES)

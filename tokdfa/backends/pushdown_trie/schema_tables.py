@@ -23,6 +23,7 @@ from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_STACKS, OWN
 from tokdfa.backends.pushdown_trie.rows import LOOPS, WIDE
 from tokdfa.constraint import JsonSchema
 from tokdfa.core import jit
+from tokdfa.program.program import OPERATION, TERMINAL
 from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
@@ -101,20 +102,23 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
     properties |= {name: {"type": "string", "format": name} for name in FORMATS}
     value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
     program, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
+    first = pool.automata.state_count
     machine = Machine(program, pool)
     text = json.dumps(
         value, ensure_ascii=False, separators=(spelling["item_separator"], spelling["key_separator"])
     ).encode()
-    row = 0
+    row, read = 0, set[int]()
     for place in range(len(text)):
         filler.fill(machine, row)
+        read.update(state for at, state, _ in machine.items(row) if machine.code[at, OPERATION] == TERMINAL)
         row = machine.run_text(text[place : place + 1], row)
         if row < 0:
             break  # a pattern for blanks may ask for some everywhere
         machine.representative(row)
-    kinds = pool.automata.flags[: pool.automata.state_count] & (LOOPS | WIDE)
-    for state in np.flatnonzero(kinds == LOOPS).tolist():  # blanks and digits, which every schema comes to
-        pool.divide(0, state | OWN)
+    # blanks and digits, which every schema comes to; other constraints may have left any number of states in the pool
+    for state in sorted(read.union(range(first, pool.automata.state_count))):
+        if pool.automata.flags[state] & (LOOPS | WIDE) == LOOPS:
+            pool.divide(0, state | OWN)
     pool.lengths.make_all(pool.automata.transitions, pool.automata.flags)
     words = parse_pattern("\\w", wide=True)  # the one large class that patterns have, where they are forbidden
     assert isinstance(words, CharSet)
