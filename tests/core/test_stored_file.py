@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: All kinds of files that StoredEntry knows; a test below sees to it that none is missing here.
 KINDS = (
-    *("grammar form", "schema form", "table", "marked", "rules"),
+    *("grammar form", "schema form", "marked", "rules"),
     *("run part", "run config", "run provenance"),
 )
 

@@ -17,10 +17,10 @@ References are followed with a list, not by recursion; nesting is bounded by the
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 from tokdfa.constraint import DECODER
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import (
     GrammarSyntaxError,
     GrammarUnsupported,

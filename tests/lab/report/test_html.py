@@ -90,7 +90,7 @@ def test_every_table_and_chart_has_its_place(reader: Reader, gathered: Page) -> 
     assert {link.removeprefix("#") for link in links} <= set(reader.ids)
     assert {table.name for table in gathered.tables} | {"plots", "repeat"} <= set(reader.ids)
     assert {f"chart-{chart.name}" for chart in gathered.charts} <= set(reader.ids)
-    assert len(gathered.charts) == 5
+    assert len(gathered.charts) == 3
     assert len(reader.values("data-spec")) == sum(len(chart.panels) for chart in gathered.charts)
     assert sum(map(bool, reader.rows)) == sum(1 + len(table.rows) for table in gathered.tables)
     assert len({len(row) for row in reader.rows[: 1 + len(gathered.tables[0].rows)]}) == 1

@@ -106,10 +106,16 @@ class AutomatonTable(StateTable):
                     by_store.setdefault(store, {})[terminal] = expression
         found: dict[Terminal, int] = {}
         for store, expressions in by_store.items():
-            together = minimal_together(store, list(expressions.values()))
-            if together is not None:
-                automaton, starts = together
-                found.update(zip(expressions, self._add(automaton, False, starts), strict=True))
+            groups = [list(expressions)]
+            while groups:
+                group = groups.pop()
+                together = minimal_together(store, [expressions[terminal] for terminal in group])
+                if together is not None:
+                    automaton, starts = together
+                    found.update(zip(group, self._add(automaton, False, starts), strict=True))
+                elif len(group) > 1:  # too large, or one has no texts
+                    half = len(group) // 2
+                    groups += [group[half:], group[:half]]
         return found
 
     def _make(self, terminal: Terminal) -> int:
