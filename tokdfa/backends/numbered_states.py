@@ -58,8 +58,8 @@ class NumberedStates(ABC):
 class NumberedMatcher(StateMatcher[int]):
     """A matcher whose state is one of `states`."""
 
-    def __init__(self, states: NumberedStates, start: int = 0) -> None:
-        super().__init__(states.vocab, start)
+    def __init__(self, states: NumberedStates) -> None:
+        super().__init__(states.vocab, 0)
         self._states = states
         self._serve_from(states.masks)
 

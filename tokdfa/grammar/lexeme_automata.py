@@ -123,14 +123,13 @@ class Part(NamedTuple):
 
 
 def parts_from(automaton: Dfa, starts: Int32) -> list[Part]:
-    """The part of an automaton from each of these states on. O(states x classes) for each."""
+    """The part of an automaton from each of these states on. O(its states x classes) for each."""
     table, byte_class, accepting = automaton.transitions.copy(), automaton.byte_class, automaton.accepting
     order, number = np.empty(len(table), dtype=np.int32), np.full(len(table), -1, dtype=np.int32)
-    found = []
+    part, found = np.empty_like(table), []
     for start in starts.tolist():
-        part = np.empty_like(table)
         count = _copy_part_kernel(table, start, order, number, part)
-        found.append(Part(part[:count], byte_class, accepting[order[:count]]))
+        found.append(Part(part[:count].copy(), byte_class, accepting[order[:count]]))
     return found
 
 
