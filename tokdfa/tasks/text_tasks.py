@@ -36,6 +36,19 @@ def _equals(item: Item, text: str) -> float:
     return float(text == item.reference)
 
 
+def _of_pattern(name: str, summary: str, items: list[Item], pattern: re.Pattern[str], max_tokens: int) -> Task:
+    """A task whose answers have the form of a pattern, and are right if they equal the reference."""
+    return Task(
+        name,
+        summary,
+        OURS,
+        tuple(items),
+        lambda item, text: pattern.fullmatch(text) is not None,
+        _equals,
+        max_tokens=max_tokens,
+    )
+
+
 def topics() -> Task:
     """Which of four topics a text is about."""
     constraint = Choice(tuple(TOPICS))
@@ -62,15 +75,7 @@ def dates() -> Task:
         shown = [("4 May 1987", "1987-05-04"), ("December 31, 2001", "2001-12-31")]
         reference = f"{year}-{month:02d}-{day:02d}"
         items.append(Item(label, few_shot("Write the date as YYYY-MM-DD.", shown, asked), constraint, reference))
-    return Task(
-        "dates",
-        "a date in words as YYYY-MM-DD",
-        OURS,
-        tuple(items),
-        lambda item, text: _DATE.fullmatch(text) is not None,
-        _equals,
-        max_tokens=14,
-    )
+    return _of_pattern("dates", "a date in words as YYYY-MM-DD", items, _DATE, max_tokens=14)
 
 
 def units() -> Task:
@@ -87,15 +92,7 @@ def units() -> Task:
         reference = f"{number}{'.5' if half else ''} {UNITS[unit]}"
         prompt = few_shot("Write the quantity as a number and a unit.", shown, asked)
         items.append(Item(label, prompt, constraint, reference))
-    return Task(
-        "units",
-        "a quantity in words as a number and a unit",
-        OURS,
-        tuple(items),
-        lambda item, text: _QUANTITY.fullmatch(text) is not None,
-        _equals,
-        max_tokens=10,
-    )
+    return _of_pattern("units", "a quantity in words as a number and a unit", items, _QUANTITY, max_tokens=10)
 
 
 def sums() -> Task:
