@@ -30,11 +30,12 @@ def listed_texts(pattern: str) -> tuple[frozenset[str], frozenset[str]] | None:
     if not (pattern.startswith("^") and pattern.endswith("$")):
         return None
     body = anchored_body(parse_pattern(pattern))
-    if body is None:
+    found = None if body is None else _texts(body)
+    if found is None:
         return None
     inner = parse_pattern(pattern[1:-1], wide=True)
-    found, may_be = _texts(body), None if inner.assertions else _texts(inner)
-    if found is None or may_be is None:
+    may_be = None if inner.assertions else _texts(inner)
+    if may_be is None:
         return None
     return frozenset(found), frozenset([*may_be, *(text + "\n" for text in may_be)])
 

@@ -23,15 +23,14 @@ left to the derivatives (see `tokdfa.regex.lower`).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tokdfa.errors import UnsupportedConstraint
 from tokdfa.regex.char_sets import SURROGATES, Ranges, complement, contains, difference, intersection, union
 from tokdfa.regex.literals import write_literal_tree
 from tokdfa.regex.lower import Encoding
-from tokdfa.regex.nodes import EMPTY
-from tokdfa.regex.program import Program, known
-from tokdfa.regex.utf8 import AutomatonBuilder, split_large
+from tokdfa.regex.program import Program
+from tokdfa.regex.utf8 import END, AutomatonBuilder, Span, by_lead, split_large
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,10 +49,8 @@ _BMP: Ranges = ((0x0000, 0xFFFF),)
 _ASTRAL: Ranges = ((0x10000, 0x10FFFF),)
 #: What is added to the ten bits of a high and a low surrogate.
 _HIGH, _LOW = 0xD800, 0xDC00
-#: The end of a spelling, in place of a node.
-_END = known(EMPTY)
-#: First and last of a range of code units, and the node that they lead to.
-_Span: TypeAlias = tuple[int, int, int]
+#: By digit: the hexadecimal digits below it, in both cases, as bits.
+_BELOW = [sum({1 << ord(one) for digit in range(end) for one in f"{digit:x}{digit:X}"}) for end in range(17)]
 
 
 class Body(Encoding):
@@ -122,13 +119,13 @@ def spelling_program(code_points: Ranges, escapes: Escapes) -> Program:
     builder = AutomatonBuilder()
     edges = builder.first_edges(intersection(valid, _RAW))
     behind_backslash = [
-        (ord(letter), _END) for code_point, letter in SHORT_ESCAPES.items() if contains(escaped, code_point)
+        (1 << ord(letter), END) for code_point, letter in SHORT_ESCAPES.items() if contains(escaped, code_point)
     ]
     behind_u = _UnitTree(builder).first_units(escaped)
     if behind_u:
-        behind_backslash.append((ord("u"), builder.node(behind_u)))
+        behind_backslash.append((1 << ord("u"), builder.node(behind_u)))
     if behind_backslash:
-        edges.append((BACKSLASH, builder.node(behind_backslash)))
+        edges.append((1 << BACKSLASH, builder.node(behind_backslash)))
     if edges:
         builder.node(edges)
     return builder.program
@@ -143,11 +140,11 @@ class _UnitTree:
 
     def __init__(self, builder: AutomatonBuilder) -> None:
         self.builder = builder
-        self._nodes: dict[tuple[int, tuple[_Span, ...]], int] = {}
+        self._nodes: dict[tuple[int, tuple[Span, ...]], int] = {}
 
     def first_units(self, code_points: Ranges) -> list[tuple[int, int]]:
         """The edges behind ``\\u`` for `code_points`, which are no surrogates."""
-        spans = [(first, last, _END) for first, last in intersection(code_points, _BMP)]
+        spans = [(first, last, END) for first, last in intersection(code_points, _BMP)]
         whole, lows = _split_pairs(intersection(code_points, _ASTRAL))
         spans += [(_HIGH + first, _HIGH + last, self.second_unit([(0, 0x3FF)])) for first, last in whole]
         spans += [(_HIGH + high, _HIGH + high, self.second_unit(ranges)) for high, ranges in lows.items()]
@@ -155,28 +152,25 @@ class _UnitTree:
 
     def second_unit(self, lows: list[tuple[int, int]]) -> int:
         """The node of ``\\u`` and a low surrogate that holds ten bits out of `lows`."""
-        unit = self.node(tuple((_LOW + first, _LOW + last, _END) for first, last in lows), 3)
-        return self.builder.node([(BACKSLASH, self.builder.node([(ord("u"), unit)]))])
+        unit = self.node(tuple((_LOW + first, _LOW + last, END) for first, last in lows), 3)
+        return self.builder.node([(1 << BACKSLASH, self.builder.node([(1 << ord("u"), unit)]))])
 
-    def node(self, spans: tuple[_Span, ...], tail: int) -> int:
+    def node(self, spans: tuple[Span, ...], tail: int) -> int:
         """The node of `spans`, of one digit and `tail` more."""
         key = tail, spans
         if key not in self._nodes:
             self._nodes[key] = self.builder.node(self.edges(list(spans), tail))
         return self._nodes[key]
 
-    def edges(self, spans: list[_Span], tail: int) -> list[tuple[int, int]]:
+    def edges(self, spans: list[Span], tail: int) -> list[tuple[int, int]]:
         """`spans` by their leading digit, in both cases, `tail` digits following."""
-        block = 16**tail
-        by_digit: dict[int, list[_Span]] = {}
-        for first, last, target in spans:
-            for digit in range(first // block, last // block + 1):
-                start, end = max(first - digit * block, 0), min(last - digit * block, block - 1)
-                by_digit.setdefault(digit, []).append((start, end, target))
+        whole, parts = by_lead(spans, 16**tail)
         found = []
-        for digit, inside in by_digit.items():
-            target = self.node(tuple(inside), tail - 1) if tail else inside[0][2]
-            found += [(byte, target) for byte in {ord(f"{digit:x}"), ord(f"{digit:X}")}]
+        for first, last, target in whole:
+            following = self.node(((0, 16**tail - 1, target),), tail - 1) if tail else target
+            found.append((_BELOW[last + 1] ^ _BELOW[first], following))
+        for digit, inside in parts.items():
+            found.append((_BELOW[digit + 1] ^ _BELOW[digit], self.node(tuple(inside), tail - 1)))
         return found
 
 

@@ -108,8 +108,21 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def intersection(left: Ranges, right: Ranges) -> Ranges:
-    """The code points that are in both sets. Linear in ranges."""
+    """The code points that are in both sets. A few ranges of many are cut out in O(log n) each, others are compared in
+    linear time.
+    """
     common: list[tuple[int, int]] = []
+    few, many = sorted((left, right), key=len)
+    if 8 * len(few) <= len(many):
+        for first, last in few:
+            start = bisect_left(many, first, key=lambda pair: pair[1])
+            end = bisect_right(many, last, start, key=lambda pair: pair[0])
+            if start < end:
+                common += many[start:end]
+                place = start - end
+                common[place] = max(first, common[place][0]), common[place][1]
+                common[-1] = common[-1][0], min(last, common[-1][1])
+        return tuple(common)
     i = j = 0
     while i < len(left) and j < len(right):
         first, last = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])

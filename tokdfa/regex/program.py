@@ -105,7 +105,10 @@ class Program:
 
     def byte_set(self, members: Iterable[int]) -> int:
         """One byte out of `members`, which are distinct."""
-        bits = sum(1 << byte for byte in members)
+        return self.byte_bits(sum(1 << byte for byte in members))
+
+    def byte_bits(self, bits: int) -> int:
+        """One byte out of those whose bits are set."""
         return self._write(BYTES, list(struct.unpack("<8i", bits.to_bytes(32, "little"))))
 
     def choice(self, edges: Iterable[tuple[int, int]]) -> int:

@@ -15,11 +15,15 @@ costs a tenth of a millisecond in every pattern but the first.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from tokdfa.core.budget import spend
 from tokdfa.regex.char_sets import SURROGATES, Ranges, difference, intersection
 from tokdfa.regex.nodes import EMPTY
 from tokdfa.regex.program import Program, known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: By number of continuation bytes: first and last code point, and the bits that mark the lead byte.
 LENGTHS = ((0x0, 0x7F, 0x00), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x10000, 0x10FFFF, 0xF0))
@@ -28,6 +32,8 @@ CONTINUATION = 0x80
 LARGE, LAST_ASCII = 64, 0x7F
 #: The end of an encoding, in place of a node.
 END = known(EMPTY)
+#: First and last of a range of numbers, and the node behind them.
+Span: TypeAlias = tuple[int, int, int]
 
 #: What an edge of the automaton of a set takes.
 NS_PER_EDGE = 1_000
@@ -58,68 +64,76 @@ def split_large(code_points: Ranges) -> tuple[Ranges, Ranges] | None:
     return intersection(code_points, ((0, LAST_ASCII),)), intersection(code_points, ((LAST_ASCII + 1, 0x10FFFF),))
 
 
-def by_lead(numbers: Ranges, tail: int) -> tuple[list[int], dict[int, list[tuple[int, int]]]]:
-    """The leading bits of `numbers`, which `tail` continuation bytes follow: those behind which any may follow; and the
-    others, each with the numbers that may. O(ranges and leads).
+def by_lead(spans: Iterable[Span], block: int) -> tuple[list[Span], dict[int, list[Span]]]:
+    """Sorted spans of numbers by what comes before the last digits, which make `block` numbers: spans of such leads
+    behind which any digits may follow; and the other leads, each with spans of the digits that may. O(spans).
     """
-    block = 64**tail
-    whole: list[int] = []
-    followers: dict[int, list[tuple[int, int]]] = {}
-    for first, last in numbers:
-        for lead in range(first // block, last // block + 1):
-            start, end = max(first - lead * block, 0), min(last - lead * block, block - 1)
-            if (start, end) == (0, block - 1):
-                whole.append(lead)
-            else:
-                followers.setdefault(lead, []).append((start, end))
+    whole: list[Span] = []
+    followers: dict[int, list[Span]] = {}
+    for first, last, target in spans:
+        (lead, start), (last_lead, end) = divmod(first, block), divmod(last, block)
+        if start and lead < last_lead:
+            followers.setdefault(lead, []).append((start, block - 1, target))
+            lead, start = lead + 1, 0
+        if start or end < block - 1:
+            followers.setdefault(last_lead, []).append((start if lead == last_lead else 0, end, target))
+            last_lead -= 1
+        if lead <= last_lead:
+            whole.append((lead, last_lead, target))
     return whole, followers
 
 
+def bits_of(first: int, last: int) -> int:
+    """The bytes from `first` to `last` as bits."""
+    return (2 << last) - (1 << first)
+
+
 class AutomatonBuilder:
-    """Writes nodes, equal ones once. A node is a value of `program`; an edge is (byte, node) until its node is made."""
+    """Writes nodes, equal ones once. A node is a value of `program`; an edge is (bytes as bits, node) until its node is
+    made.
+    """
 
     def __init__(self) -> None:
         self.program = Program()
-        self._nodes: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = {}
-        self._byte_sets: dict[tuple[int, ...], int] = {}
+        self._nodes: dict[tuple[tuple[int, int], ...], int] = {}
+        self._byte_sets: dict[int, int] = {}
         self._wholes = [END]
 
     def node(self, edges: list[tuple[int, int]]) -> int:
         """The node with these edges, bytes with one target as one set."""
-        by_target: dict[int, list[int]] = {}
-        for byte, target in edges:
-            by_target.setdefault(target, []).append(byte)
-        key = tuple((target, tuple(sorted(group))) for target, group in sorted(by_target.items()))
+        by_target: dict[int, int] = {}
+        for members, target in edges:
+            by_target[target] = by_target.get(target, 0) | members
+        key = tuple(sorted(by_target.items()))
         if key not in self._nodes:
-            heads_and_tails = [(self.byte_set(group), target) for target, group in key]
+            heads_and_tails = [(self.byte_set(members), target) for target, members in key]
             self._nodes[key] = self.program.choice(heads_and_tails)
         return self._nodes[key]
 
-    def byte_set(self, members: tuple[int, ...]) -> int:
+    def byte_set(self, members: int) -> int:
         if members not in self._byte_sets:
-            self._byte_sets[members] = self.program.byte_set(members)
+            self._byte_sets[members] = self.program.byte_bits(members)
         return self._byte_sets[members]
 
     def first_edges(self, code_points: Ranges) -> list[tuple[int, int]]:
         """The encodings of `code_points`, which are no surrogates, by their lead bytes."""
         found: list[tuple[int, int]] = []
         for tail, (first, last, mark) in enumerate(LENGTHS):
-            found += self.edges(intersection(code_points, ((first, last),)), tail, mark)
+            numbers = intersection(code_points, ((first, last),))
+            found += self.edges([(low, high, END) for low, high in numbers], tail, mark)
         return found
 
-    def edges(self, numbers: Ranges, tail: int, mark: int) -> list[tuple[int, int]]:
+    def edges(self, numbers: list[Span], tail: int, mark: int) -> list[tuple[int, int]]:
         """`numbers` as one byte, marked `mark`, with the leading bits, and then `tail` continuation bytes."""
-        block = 64**tail
-        spend(NS_PER_EDGE * (4 + sum(last // block - first // block + 1 for first, last in numbers)))
-        whole, followers = by_lead(numbers, tail)
-        found = [(mark | lead, self._whole(tail)) for lead in whole]
+        spend(NS_PER_EDGE * (4 + 2 * len(numbers)))
+        whole, followers = by_lead(numbers, 64**tail)
+        found = [(bits_of(mark | first, mark | last), self._whole(tail)) for first, last, _ in whole]
         for lead, rest in followers.items():
-            found.append((mark | lead, self.node(self.edges(tuple(rest), tail - 1, CONTINUATION))))
+            found.append((1 << (mark | lead), self.node(self.edges(rest, tail - 1, CONTINUATION))))
         return found
 
     def _whole(self, tail: int) -> int:
         """The node of any `tail` continuation bytes."""
         while len(self._wholes) <= tail:
-            following = self._wholes[-1]
-            self._wholes.append(self.node([(byte, following) for byte in range(CONTINUATION, 0xC0)]))
+            self._wholes.append(self.node([(bits_of(CONTINUATION, 0xBF), self._wholes[-1])]))
         return self._wholes[tail]

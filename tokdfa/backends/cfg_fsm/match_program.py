@@ -173,8 +173,9 @@ class Nodes(AutomatonBuilder):
     def node(self, edges: list[tuple[int, int]]) -> int:
         """The node with these edges, equal ones once."""
         row = np.full(256, NONE, dtype=np.int32)
-        for byte, target in edges:
-            row[byte] = DONE if target == END else target
+        for members, target in edges:
+            bits = np.frombuffer(members.to_bytes(32, "little"), dtype=np.uint8)
+            row[np.unpackbits(bits, bitorder="little") == 1] = DONE if target == END else target
         number = self._numbers.setdefault(row.tobytes(), len(self.rows))
         if number == len(self.rows):
             self.rows.append(row)
