@@ -10,6 +10,9 @@ Lengths are counted in code points.
 
 from __future__ import annotations
 
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
 from tokdfa.regex.syntax_tree import (
     NEVER,
     Alternation,
@@ -23,6 +26,9 @@ from tokdfa.regex.syntax_tree import (
     concat,
     repeat,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _START, _END = Assertion("text_start"), Assertion("text_end")
 
@@ -49,54 +55,78 @@ def without_ends(node: Node) -> list[tuple[Node, bool]]:
     return found
 
 
-def length_range(node: Node) -> tuple[int, int | None]:
-    """The least and the greatest (None: there is none) length of a match of `node`; assertions have no length.
+class Lengths(NamedTuple):
+    """The lengths of the matches of a node; assertions have no length.
 
-    Bounds, not always exact: an assertion may exclude the extremes.
+    `least`, `most` (None: there is none): bounds, not always exact, as an assertion may exclude the extremes. `size`:
+    how many sets of characters the node comes to, repeats written out; None where that is not plain to see. What has a
+    size has no assertions and matches some text (no set of it is empty, or has lone surrogates only), so that its
+    bounds are lengths of matches. `each`: so is every length between them.
     """
-    match node:
-        case CharSet():
-            return 1, 1
-        case Concat(parts=parts):
-            ranges = [length_range(part) for part in parts]
-            return sum(low for low, _ in ranges), _sum(high for _, high in ranges)
-        case Alternation(options=options):
-            ranges = [length_range(option) for option in options]
-            highs = [high for _, high in ranges]
-            return min(low for low, _ in ranges), None if None in highs else max(
-                high for high in highs if high is not None
-            )
-        case Repeat(body=body, low=low, high=high):
-            least, most = length_range(body)
-            return least * low, 0 if most == 0 else None if high is None or most is None else most * high
-    return 0, 0
+
+    least: int
+    most: int | None
+    size: int | None
+    each: bool
+
+    def meet(self, low: int, high: int | None) -> bool:
+        """Whether it is plain to see that some match has a length from `low` to `high`."""
+        if self.size is None or (high is not None and high < self.least):
+            return False
+        if self.most is None or self.most >= low:
+            return self.least >= low or self.each or (self.most is not None and (high is None or self.most <= high))
+        return False
 
 
-def plain_size(node: Node) -> int | None:
-    """How many sets of characters a node comes to, repeats written out; None where that is not plain to see.
+def lengths_of(node: Node, known: dict[int, Lengths] | None = None) -> Lengths:
+    """The lengths of the matches of `node`. `known`: of nodes below, by identity; each is visited once."""
+    known = {} if known is None else known
+    if id(node) not in known:
+        known[id(node)] = _lengths(node, known)
+    return known[id(node)]
 
-    What has a size has no assertions, and matches some text: no set of it is empty, or has lone surrogates only.
-    """
+
+def _lengths(node: Node, known: dict[int, Lengths]) -> Lengths:
     match node:
         case Empty():
-            return 0
+            return Lengths(0, 0, 0, True)
         case CharSet(ranges=ranges):
-            return 1 if any(first < 0xD800 or last > 0xDFFF for first, last in ranges) else None
-        case Concat(parts=parts) | Alternation(options=parts):
-            sizes = [size for part in parts if (size := plain_size(part)) is not None]
-            return sum(sizes) if parts and len(sizes) == len(parts) else None
+            is_plain = any(first < 0xD800 or last > 0xDFFF for first, last in ranges)
+            return Lengths(1, 1, 1 if is_plain else None, is_plain)
+        case Concat(parts=parts):
+            inside = [lengths_of(part, known) for part in parts]
+            size = _sum(part.size for part in inside)
+            # what any number of characters can be added to has every length
+            each = any(part.each and part.most is None for part in inside) or all(part.each for part in inside)
+            most = _sum(part.most for part in inside)
+            return Lengths(sum(part.least for part in inside), most, size, each and size is not None)
+        case Alternation(options=options):
+            inside = sorted((lengths_of(option, known) for option in options), key=itemgetter(0))
+            size = _sum(option.size for option in inside)
+            end: int | None = inside[0].least - 1  # of the lengths that are known to occur
+            for option in inside:
+                if option.each and end is not None and option.least <= end + 1:
+                    end = None if option.most is None else max(end, option.most)
+            highs = [option.most for option in inside]
+            most = None if None in highs else max(high for high in highs if high is not None)
+            return Lengths(inside[0].least, most, size, end == most and size is not None)
         case Repeat(body=body, low=low, high=high):
-            size = plain_size(body)
-            return None if size is None else size * max(1, low if high is None else high)
-    return None
+            least, most, size, each = lengths_of(body, known)
+            rounds = max(low, 1)  # if these and one more leave no gap, all do
+            each &= low > 0 or least <= 1
+            each &= high == rounds or most is None or least * (rounds + 1) <= most * rounds + 1
+            total = 0 if most == 0 else None if high is None or most is None else most * high
+            size = None if size is None else size * max(1, low if high is None else high)
+            return Lengths(least * low, total, size, each)
+    return Lengths(0, 0, None, False)
 
 
-def _sum(highs) -> int | None:  # type: ignore[no-untyped-def]
+def _sum(values: Iterable[int | None]) -> int | None:
     total = 0
-    for high in highs:
-        if high is None:
+    for value in values:
+        if value is None:
             return None
-        total += high
+        total += value
     return total
 
 
@@ -105,13 +135,15 @@ def narrow(body: Node, low: int, high: int | None) -> Node | None:
 
     None if that takes a counter: unless one part of `body` at most varies in length, and it is a repeat of one set.
     """
-    least, most = length_range(body)
+    known: dict[int, Lengths] = {}
+    least, most, *_ = lengths_of(body, known)
     if low <= least and (high is None or (most is not None and most <= high)):
         return body
     if (high is not None and high < least) or (most is not None and most < low):
         return NEVER
     parts = body.parts if isinstance(body, Concat) else (body,)
-    varying = [index for index, part in enumerate(parts) if _varies(part)]
+    inside = [lengths_of(part, known) for part in parts]
+    varying = [index for index, part in enumerate(inside) if part.least != part.most]
     if len(varying) != 1:
         return None
     part = parts[varying[0]]
@@ -121,8 +153,3 @@ def narrow(body: Node, low: int, high: int | None) -> Node | None:
     highs = [limit for limit in (part.high, None if high is None else high - fixed) if limit is not None]
     narrowed = repeat(part.body, max(part.low, low - fixed), min(highs, default=None))
     return concat([*parts[: varying[0]], narrowed, *parts[varying[0] + 1 :]])
-
-
-def _varies(node: Node) -> bool:
-    low, high = length_range(node)
-    return low != high

@@ -33,13 +33,13 @@ from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
-from tokdfa.json_schema.string_lengths import anchored_body, length_range, narrow, plain_size, without_ends
-from tokdfa.regex.char_sets import ALL
+from tokdfa.json_schema.string_lengths import Lengths, anchored_body, lengths_of, narrow, without_ends
+from tokdfa.regex.char_sets import ALL, complement
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import UTF8, Encoding, lower
 from tokdfa.regex.program import Program
-from tokdfa.regex.syntax_tree import NEVER, Node
+from tokdfa.regex.syntax_tree import NEVER, CharSet, Node, repeat
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 EXPLICIT_STATES = 400
 #: The same for what is built once and shared: strings without a demand, and formats.
 SHARED_STATES = 10_000
-#: Sets of characters, times a length that is counted, of a pattern that is easy (`StringSet.is_easy`) at most.
+#: Sets of characters of a pattern that is easy (`StringSet.is_easy`) and characters of the shortest text, at most.
 EASY_SIZE = 1_000
 #: States that a proof of emptiness may make; about 20 us each.
 PROOF_STATES = 20_000
@@ -125,7 +125,8 @@ class StringSet:
         """Whether it is plain to see that some text is in the set and that no limit refuses its automaton, which then
         can wait until it is needed.
 
-        That takes one small pattern or format, without assertions but ``^`` and ``$`` at its ends.
+        That takes one small pattern or format, without assertions but ``^`` and ``$`` at its ends, and some of whose
+        texts are surely as long as is demanded.
         """
         return _is_easy(self)
 
@@ -247,6 +248,9 @@ class _Demands:
 
     def forbid(self, pattern: str, wide: bool) -> None:
         node = parse_pattern(pattern, wide)
+        if isinstance(node, CharSet):  # all characters are others; no complement has to be built
+            self.whole.append(repeat(CharSet(complement(node.ranges)), 0, None))
+            return
         self.absent.append(node)
         self.impossible |= finds_everywhere(node)
 
@@ -254,15 +258,15 @@ class _Demands:
         """Drop the lengths that are implied, and let a pattern take them over where it can."""
         if not self.low and self.high is None:
             return
-        for body in self.whole:
-            least, most = length_range(body)
+        known: dict[int, Lengths] = {}
+        whole = [lengths_of(body, known) for body in self.whole]
+        for least, most, *_ in whole:
             self.impossible |= self.high is not None and self.high < least
             self.impossible |= most is not None and most < self.low
-        lows = [length_range(node)[0] for node in (*self.whole, *self.found)]
-        highs = [most for body in self.whole if (most := length_range(body)[1]) is not None]
-        if max(lows, default=0) >= self.low:
+        found = [lengths_of(node, known) for node in self.found]
+        if any(lengths.least >= self.low for lengths in (*whole, *found)):
             self.low = 0
-        if self.high is not None and min(highs, default=self.high + 1) <= self.high:
+        if self.high is not None and any(most is not None and most <= self.high for _, most, *_ in whole):
             self.high = None
         for index, body in enumerate(self.whole):
             if self.low or self.high is not None:
@@ -361,15 +365,12 @@ def _is_easy(strings: StringSet) -> bool:
     positive = [*demands.whole, *demands.found]
     if len(positive) != 1 or demands.absent or demands.impossible:
         return False
-    options = without_ends(positive[0])
-    sizes = [plain_size(body) for body, _ in options]
-    counted, high = max(demands.low, demands.high or 0), demands.high
-    if None in sizes or sum(size or 0 for size in sizes) * max(1, counted) > EASY_SIZE:
+    options = [(lengths_of(body), is_whole or bool(demands.whole)) for body, is_whole in without_ends(positive[0])]
+    if sum(EASY_SIZE + 1 if lengths.size is None else lengths.size for lengths, _ in options) > EASY_SIZE:
         return False
     # text around what is found makes it as long as need be
-    return not (demands.low or high is not None) or (
-        bool(demands.found)
-        and any(not is_whole and (high is None or length_range(body)[0] <= high) for body, is_whole in options)
+    return demands.low <= EASY_SIZE and any(
+        lengths.meet(demands.low if is_whole else 0, demands.high) for lengths, is_whole in options
     )
 
 
