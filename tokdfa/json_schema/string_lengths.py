@@ -25,6 +25,7 @@ from tokdfa.regex.syntax_tree import (
     alternation,
     concat,
     repeat,
+    walk,
 )
 
 if TYPE_CHECKING:
@@ -79,14 +80,17 @@ class Lengths(NamedTuple):
 
 
 def lengths_of(node: Node, known: dict[int, Lengths] | None = None) -> Lengths:
-    """The lengths of the matches of `node`. `known`: of nodes below, by identity; each is visited once."""
+    """The lengths of the matches of `node`. `known`: of nodes by identity; those below are added, each once."""
     known = {} if known is None else known
     if id(node) not in known:
-        known[id(node)] = _lengths(node, known)
+        for each in reversed(list(walk(node))):
+            if id(each) not in known:
+                known[id(each)] = _lengths(each, known)
     return known[id(node)]
 
 
 def _lengths(node: Node, known: dict[int, Lengths]) -> Lengths:
+    """The same, those of its parts being known."""
     match node:
         case Empty():
             return Lengths(0, 0, 0, True)
@@ -94,14 +98,14 @@ def _lengths(node: Node, known: dict[int, Lengths]) -> Lengths:
             is_plain = any(first < 0xD800 or last > 0xDFFF for first, last in ranges)
             return Lengths(1, 1, 1 if is_plain else None, is_plain)
         case Concat(parts=parts):
-            inside = [lengths_of(part, known) for part in parts]
+            inside = [known[id(part)] for part in parts]
             size = _sum(part.size for part in inside)
             # what any number of characters can be added to has every length
             each = any(part.each and part.most is None for part in inside) or all(part.each for part in inside)
             most = _sum(part.most for part in inside)
             return Lengths(sum(part.least for part in inside), most, size, each and size is not None)
         case Alternation(options=options):
-            inside = sorted((lengths_of(option, known) for option in options), key=itemgetter(0))
+            inside = sorted((known[id(option)] for option in options), key=itemgetter(0))
             size = _sum(option.size for option in inside)
             end: int | None = inside[0].least - 1  # of the lengths that are known to occur
             for option in inside:
@@ -111,7 +115,7 @@ def _lengths(node: Node, known: dict[int, Lengths]) -> Lengths:
             most = None if None in highs else max(high for high in highs if high is not None)
             return Lengths(inside[0].least, most, size, end == most and size is not None)
         case Repeat(body=body, low=low, high=high):
-            least, most, size, each = lengths_of(body, known)
+            least, most, size, each = known[id(body)]
             rounds = max(low, 1)  # if these and one more leave no gap, all do
             each &= low > 0 or least <= 1
             each &= high == rounds or most is None or least * (rounds + 1) <= most * rounds + 1
