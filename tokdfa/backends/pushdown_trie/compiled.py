@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     Int32 = npt.NDArray[np.int32]
 
 ResultT = TypeVar("ResultT")
-MadeT = TypeVar("MadeT", bound="bool | None")
 
 
 class PushdownTables(CompiledConstraint):
@@ -216,27 +215,6 @@ class PushdownTables(CompiledConstraint):
                     kept.share(other, row)
             return True
 
-    def fill_at_once(self, generation: TableGeneration, row: int, out: Mask) -> bool | None:
-        """As `fill`, of a row whose mask is not kept, if nothing that it needs is missing; else None.
-
-        Only if `is_direct`. The lock is held.
-        """
-        machine, kept, other = generation.machine, generation.masks, row
-        if self.bound.counts:
-            other = machine.known_representative(row)
-            if other < 0:
-                return None
-            if other != row and kept.fill(other, out):
-                kept.share(other, row)
-                return False
-        signature = self.filler.write_at_once(machine, row, out)
-        if signature is None:
-            return None
-        kept.keep(other, out, signature, self.filler.listed(machine.pool))
-        if other != row:
-            kept.share(other, row)
-        return True
-
     def _complete_mask(self, generation: TableGeneration, row: int, out: Mask) -> None:
         """Take out dead ends, and put in special tokens and end tokens."""
         machine = generation.machine
@@ -280,6 +258,7 @@ class PushdownMatcher(StateMatcher[int]):
         self._simple = compiled.complete
         #: And masks are what one call of a kernel writes, and are kept.
         self._direct = compiled.is_direct
+        self._lock, self._filler = compiled.lock, compiled.filler
         self.counters.update(nodes_visited=0, rows_made=0, masks_made=0)
         self._use(compiled.generation)
 
@@ -289,19 +268,29 @@ class PushdownMatcher(StateMatcher[int]):
 
     def _fill_mask(self, out: Mask) -> None:
         """Write and keep a mask by one call of a kernel; if something is missing, the usual way supplies it."""
-        if self._direct and self.state is not self._FINISHED:
-            with self._compiled.lock:
-                if self._count_made(self._compiled.fill_at_once, self.state, out) is not None:
+        row, machine = self.state, self._machine
+        if self._direct and row is not self._FINISHED:
+            kept, counts, other = self._generation.masks, machine.counts, row
+            with self._lock:
+                if self._compiled.bound.counts:
+                    other = machine.known_representative(row)
+                    if other != row and other >= 0 and kept.fill(other, out):
+                        kept.share(other, row)
+                        return
+                nodes, rows = counts[M_NODES], counts[M_ROWS]
+                if other >= 0 and self._filler.write_kept(machine, row, out, kept, other):
+                    if other != row:
+                        kept.share(other, row)
+                    self._count_made(nodes, rows)
                     return
         self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
 
     def _next(self, token: int) -> int | None:
         """One call of a kernel; if something is missing, or the token is refused, the usual way finds out."""
-        state = self.state
+        state, machine = self.state, self._machine
         if self._simple and state is not self._FINISHED:
-            machine = self._machine
-            with self._compiled.lock:
-                known = int(run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address))
+            with self._lock:
+                known: int = run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address)
             if known >= 0:
                 self._generation.steps.keep(state, token, known)
                 return known
@@ -370,18 +359,17 @@ class PushdownMatcher(StateMatcher[int]):
             return self._machine.can_end(state)
 
     def _fill(self, state: int, out: Mask) -> None:
-        self._count_made(self._compiled.fill, state, out)
-
-    def _count_made(self, fill: Callable[[TableGeneration, int, Mask], MadeT], state: int, out: Mask) -> MadeT:
-        """Fill a mask, and count the work if that made it; what `fill` says."""
-        counts, counters = self._machine.counts, self.counters
+        counts = self._machine.counts
         nodes, rows = counts[M_NODES], counts[M_ROWS]
-        is_made = fill(self._generation, state, out)
-        if is_made:
-            counters["nodes_visited"] += counts[M_NODES] - nodes
-            counters["rows_made"] += counts[M_ROWS] - rows
-            counters["masks_made"] += 1
-        return is_made
+        if self._compiled.fill(self._generation, state, out):
+            self._count_made(nodes, rows)
+
+    def _count_made(self, nodes: int, rows: int) -> None:
+        """Count a mask that was made, and the work since the machine had met so many nodes and rows."""
+        counts, counters = self._machine.counts, self.counters
+        counters["nodes_visited"] += counts[M_NODES] - nodes
+        counters["rows_made"] += counts[M_ROWS] - rows
+        counters["masks_made"] += 1
 
     def situation_source(self) -> PushdownSituations:
         return PushdownSituations(self._compiled, self._generation)

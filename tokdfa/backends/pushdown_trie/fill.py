@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.machine import Machine
     from tokdfa.backends.pushdown_trie.pool import Pool
     from tokdfa.mask import Mask
+    from tokdfa.vocabulary.mask_store import MaskStore
 
 #: What a node of a walk counts as, in ns.
 NODE_WORK = 10
@@ -115,11 +116,21 @@ class Filler:
             self._write_anew(machine, row, out, how, status)
         return self._finish(pool, out)
 
-    def write_at_once(self, machine: Machine, row: int, out: Mask) -> int | None:
-        """Write the mask of a row, end tokens included, if nothing is missing; its signature, or None."""
+    def write_kept(self, machine: Machine, row: int, out: Mask, kept: MaskStore, state: int) -> bool:
+        """Write the mask of a row, end tokens included, and keep it as that of `state`; whether nothing was missing."""
         pool = machine.pool
         status = _fill_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, pool.arrays.address)
-        return self._finish(pool, out) if status == OK else None
+        if status != OK:
+            return False
+        walk = pool.walk
+        count = walk.counts[W_LISTED]
+        if count < 0:
+            kept.keep(state, out, self._finish(pool, out))
+            return True
+        kept.keep_tokens(state, walk.listed[:count].copy())
+        if walk.counts[W_WANTED]:
+            pool.divide_wanted()
+        return True
 
     @staticmethod
     def _finish(pool: Pool, out: Mask) -> int:
@@ -135,7 +146,6 @@ class Filler:
                 counts[W_STATE], counts[W_BODY], left, automata.transitions, automata.flags
             ).view(np.int32)
             np.bitwise_and(out, short[: len(out)], out=out)
-            counts[W_LISTED] = -1
             signature ^= 1 + left
         if counts[W_WANTED]:
             pool.divide_wanted()
@@ -328,5 +338,7 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
     pool.walk_meta[W_LEFT] = -1
     if how & HOW_PARTITIONS:
         _note_bound(start, machine, pool)
+    if pool.walk_meta[W_LEFT] >= 0:
+        pool.walk_meta[W_LISTED] = -1
     pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ (machine.row_flags[start] & ROW_ACCEPTS)
     return OK
