@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import InitVar, dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ SPELLING = (
     *("whitespace", "whitespace_pattern", "item_separator", "key_separator"),
     *("escapes", "blanks", "numbers", "number_digits"),
 )
+_spelling_of = attrgetter(*SPELLING)
 #: Profile of a JsonSchema -> the options that it sets; ``generation`` leaves the others as ``all`` has them. 15 digits
 #: are what a double keeps of any number, so reading and writing a number again changes nothing.
 PROFILES: dict[str, dict[str, Any]] = {
@@ -343,9 +345,9 @@ class JsonSchema(Constraint):
         return made
 
     @property
-    def spelling(self) -> dict[str, Any]:
-        """The options that say how a value is written, whatever the schema."""
-        return {name: getattr(self, name) for name in SPELLING}
+    def spelling(self) -> tuple[Any, ...]:
+        """The options that say how a value is written, whatever the schema: those of `SPELLING`, in its order."""
+        return _spelling_of(self)
 
     @property
     def kind(self) -> str:

@@ -116,7 +116,7 @@ class Backend(ABC):
         if not answer:
             raise UnsupportedConstraint(answer.reason)
         expect_first_mask(self.name, constraint.kind)
-        with budget.spending(self._compile_budget, f"compiling {constraint.kind} {constraint.name!r}"):
+        with budget.spending(self._compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"):
             compiled = self._compile(constraint)
         return self.finish(compiled)
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 
@@ -69,13 +70,13 @@ _thread = _Thread()
 class spending:  # noqa: N801 - used as a verb: with spending(budget, "the mask of a regex")
     """The work of the block of a ``with`` counts towards a budget, unless the thread has one open already.
 
-    `what`: what is being built, for the message. It may be entered again, also within the block; by one thread at a
-    time. 0.2 us, and 0.2 us to make one.
+    `what`: what is being built, for the message, or what says it when it is asked. It may be entered again, also within
+    the block; by one thread at a time. 0.2 us, and 0.2 us to make one.
     """
 
     __slots__ = ("_within", "budget", "bytes_left", "what", "work_left")
 
-    def __init__(self, budget: Budget, what: str) -> None:
+    def __init__(self, budget: Budget, what: str | Callable[[], str]) -> None:
         self.budget, self.what = budget, what
         #: What is left, in nanoseconds and bytes: ints, which are counted down faster than floats are compared.
         self.work_left, self.bytes_left = budget.work, budget.bytes
@@ -139,8 +140,9 @@ def hold(nbytes: int) -> None:
 
 def _exceeded(account: spending, unit: str, limit: str, value: float) -> LimitExceeded:
     option = f"{account.budget.kind}_{unit}"
+    what = account.what if isinstance(account.what, str) else account.what()
     return LimitExceeded(
-        f"{account.what} takes more than {limit}; raise {option}, or ask for something simpler",
+        f"{what} takes more than {limit}; raise {option}, or ask for something simpler",
         limit=option,
         value=value,
     )

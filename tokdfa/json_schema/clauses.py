@@ -10,7 +10,6 @@ towards the budget and stops as soon as there are too many. No demand is evaluat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tokdfa.core.budget import spend
@@ -217,8 +216,7 @@ def _least(first: int | None, second: int | None) -> int | None:
     return first if second is None else min(first, second)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """What a value may be: the constants (bits), and the alternative clauses of each other type."""
 
     constants: int = 0

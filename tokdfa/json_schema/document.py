@@ -133,7 +133,7 @@ class Document:
         self.text = text + registry
         spend(NS_PER_CHARACTER * len(self.text), BYTES_PER_CHARACTER * len(self.text))
         root = _DECODER.decode(text)
-        self._documents: dict[str, Any] = _DECODER.decode(registry or "{}")
+        self._documents: dict[str, Any] = _DECODER.decode(registry) if registry else {}
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
         self._by_identity: dict[tuple[int, Scope], Node] = {}

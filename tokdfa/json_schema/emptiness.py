@@ -53,7 +53,7 @@ class Emptiness:
         self._making = making
         #: For those who ask about clauses, as this does.
         self.oracle = Oracle(schemas, shape_of, self.state, distinct, remembers)
-        self._known: dict[State, bool] = {frozenset(): True, frozenset([NEVER]): False}
+        self._known = schemas.inhabited
         self._asked: dict[State, int] = {}
         self._lowest = 1 << 30
         #: States that are empty if the states asked are, up from some place in `_asked`.
@@ -87,7 +87,8 @@ class Emptiness:
             del self._asked[state]
         if found or self._lowest >= depth:
             self._known[state] = found
-            self._settle(found, depth)
+            if self._doubtful:
+                self._settle(found, depth)
             self._lowest = before
         else:
             for other, lowest in self._doubtful.items():

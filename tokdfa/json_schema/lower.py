@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.constraint import JsonSchema
+from tokdfa.constraint import SPELLING, JsonSchema
 from tokdfa.core.budget import spend
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, intersect_states
@@ -63,7 +63,7 @@ def lower_and_remember(
         document = Document(constraint.text, constraint.registry, constraint.asserts)
         left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
-            prelude = _prelude(tuple(constraint.spelling.items()))
+            prelude = _prelude(constraint.spelling)
             lowering = SchemaLowering(constraint, document, left_out, prelude, remembers)
             program = lowering.lower()
             return program, (*dropped, *lowering.repeatable), lowering.places
@@ -143,7 +143,8 @@ class SchemaLowering:
         """The place at which the frame of a state begins."""
         spend(FRAME_WORK, FRAME_BYTES)
         shape = self.shape_builder.shape(state)
-        places = self.writer.scalars(state, shape, RETURN_PLACE)
+        has_scalars = shape.constants or shape.numbers or shape.strings
+        places = self.writer.scalars(state, shape, RETURN_PLACE) if has_scalars else []
         is_sure = not places and len(shape.arrays) + len(shape.objects) == 1  # as the state is inhabited
         for clause in shape.arrays:
             if is_sure or self.shape_builder.inhabited.array(clause):
@@ -155,11 +156,11 @@ class SchemaLowering:
 
 
 @lru_cache(32)
-def _prelude(spelling: tuple[tuple[str, Any], ...]) -> ValueWriter:
+def _prelude(spelling: tuple[Any, ...]) -> ValueWriter:
     """What all schemas that are spelled in this way need: the texts of punctuation and of plain types, and the code of
     any value. It is written once, and copied.
     """
-    constraint = JsonSchema(True, **dict(spelling))
+    constraint = JsonSchema(True, **dict(zip(SPELLING, spelling, strict=True)))
     writer = SchemaLowering(constraint, Document("true"), frozenset(), None).writer
     for sign in ("{", "}", "[", "]", ",", ":", "bare}", "bare]"):
         writer.punctuation(sign)

@@ -29,6 +29,8 @@ class SchemaStates:
         self.left_out = False
         #: Shapes that are known: those of plain types from the start, others as they are made.
         self.shapes: dict[State, Shape] = {EVERYTHING: ANYTHING, NOTHING: IMPOSSIBLE}
+        #: Whether there is a value in a state: as `shapes`.
+        self.inhabited: dict[State, bool] = {EVERYTHING: True, NOTHING: False}
         self._synthetic: dict[tuple[int, str], Node] = {}
         self._plain: dict[tuple[str, int], State] = {}
         #: Reference, where plain pointers lead -> the state of its target.
@@ -76,7 +78,7 @@ class SchemaStates:
         found = self.state(node)
         shape = plain_shape(name, node.draft)
         if shape is not None and not self.dropped:
-            self.shapes[found] = shape
+            self.shapes[found], self.inhabited[found] = shape, True
         return found
 
     def _referred(self, parent: Node, schema: dict[str, Any], hops: int = 0) -> State | None:

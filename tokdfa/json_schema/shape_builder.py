@@ -10,7 +10,6 @@ adds nothing; where there is a choice or a complement on the way, the schema mea
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING
@@ -201,7 +200,7 @@ class ShapeBuilder:
             if not first <= draft <= last or self.schemas.is_dropped(node, keyword):
                 continue
             if pending and keys.index(keyword) > position:
-                result, pending = self._join(result, local, node, keyword), False
+                result, pending = result if local is ANYTHING else self._join(result, local, node, keyword), False
             result = self._join(result, self._applied(node, keyword), node, keyword)
         return self._settled(self._join(result, local, node, applied[-1]) if pending else result)
 
@@ -210,7 +209,7 @@ class ShapeBuilder:
         if not any(clause.choices for clause in shape.objects):
             return shape
         found = [each for clause in shape.objects for each in self.oracle.listed.settle(clause)]
-        return replace(shape, objects=tuple(dict.fromkeys(found)))
+        return shape._replace(objects=tuple(dict.fromkeys(found)))
 
     def _applied(self, node: Node, keyword: str) -> Shape:
         """What one applicator demands."""

@@ -16,7 +16,6 @@ counts. ``not`` looks at nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -178,7 +177,7 @@ class _Demand:
             if claim.is_certain or claim.seen.all or claim.seen.items > seen.items:
                 rest = _or_counted(self.schemas, self.node, self.state, seen.contains)
                 array = ArrayClause((EVERYTHING,) * max(seen.items, claim.seen.items), rest)
-                left_over = ANYTHING if claim.seen.all else replace(ANYTHING, arrays=(array,))
+                left_over = ANYTHING if claim.seen.all else ANYTHING._replace(arrays=(array,))
                 shapes.append(self.join(self._held(claim), left_over))
         return check_size(unite(shapes), self.node, self.keyword)
 
@@ -198,7 +197,7 @@ class _Demand:
 
     def _unless(self, scope: Scope, claims: list[Claim]) -> Shape:
         """Objects of a scope, or for which one of some claims holds."""
-        return unite([replace(ANYTHING, objects=(ObjectClause(scopes=(scope,)),)), *map(self._held, claims)])
+        return unite([ANYTHING._replace(objects=(ObjectClause(scopes=(scope,)),)), *map(self._held, claims)])
 
 
 def _or_counted(schemas: SchemaStates, node: Node, state: State, contains: frozenset[Node]) -> State:

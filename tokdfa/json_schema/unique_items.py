@@ -13,7 +13,7 @@ on: it is compared when this value ends. What cannot is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -183,7 +183,7 @@ class _Finder:
         Nothing if that is not so of all objects of the shape, or its arrays come to an end.
         """
         plans = list(self._parts.plans(shape))
-        if self._constraint.order != "schema" or not self._goes_on(replace(shape, objects=())):
+        if self._constraint.order != "schema" or not self._goes_on(shape._replace(objects=())):
             return frozenset()
         for clause, plan in plans:
             ends = plan.kinds or plan.remembered or not plan.names

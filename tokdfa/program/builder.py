@@ -12,6 +12,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tokdfa.core.locks import new_lock
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.program.json_text import escapes_of, string_terminal
 from tokdfa.program.program import (
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
 
     from tokdfa.grammar.cfg import SpecialTokens
     from tokdfa.program.program import Escapes, Terminal
+
+
+#: Lists and arrays of code that grow as it is written.
+GROWING = (
+    *("terminals", "token_sets", "name_tables", "code", "alternatives", "arguments", "entries", "frame_names"),
+    "written",
+)
 
 
 class MemberChain(NamedTuple):
@@ -76,21 +84,17 @@ class ProgramBuilder(GrowingCode):
         """A builder that has written the same and goes on by itself. Raises ValueError if code waits to be written."""
         if self.makes:
             raise ValueError("code that is written later belongs to one builder")
-        return ProgramBuilder(
-            terminals=self.terminals.copy(),
-            token_sets=self.token_sets.copy(),
-            name_tables=self.name_tables.copy(),
-            code=self.code[:],
-            alternatives=self.alternatives[:],
-            arguments=self.arguments[:],
-            entries=self.entries[:],
-            frame_names=self.frame_names.copy(),
-            escapes=self.escapes,
-            _string_terminal=self._string_terminal,
+        made = object.__new__(ProgramBuilder)
+        vars(made).update(
+            vars(self),
+            **{name: getattr(self, name)[:] for name in GROWING},
             _places=self._places.copy(),
             _terminal_numbers=self._terminal_numbers.copy(),
             _table_numbers=self._table_numbers.copy(),
+            makes=[],
+            lock=new_lock(),
         )
+        return made
 
     def terminal(self, terminal: Terminal) -> int:
         """The number of a terminal; terminals of equal language have one number."""

@@ -125,11 +125,11 @@ class NameTable:
     def of(cls, names: tuple[str, ...], escapes: Escapes = "all") -> NameTable:
         """A table. Raises UnsupportedConstraint for a surrogate alone, ValueError for no names or equal ones."""
         try:
-            for name in names:
-                name.encode()
-        except UnicodeEncodeError as error:
+            "".join(names).encode()
+        except UnicodeEncodeError:
+            broken = next(name for name in names if any("\ud800" <= character <= "\udfff" for character in name))
             raise UnsupportedConstraint(
-                f"the name {error.object!r} has a surrogate without its other half, which no JSON text spells"
+                f"the name {broken!r} has a surrogate without its other half, which no JSON text spells"
             ) from None
         if len(set(names)) != len(names) or not names:
             raise ValueError("a table has one name or more, none of them twice")

@@ -10,7 +10,6 @@ Looking up takes no lock, and is done by `tokdfa.backends.matcher.StateMatcher` 
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Mapping
 
     from tokdfa.mask import Mask
@@ -33,17 +33,23 @@ _NARROW_BYTES, _WIDE_BYTES, _SAME_BYTES = 100, 300, 100
 
 
 class MaskStore:
-    """State -> mask, emptied when it passes `limit` bytes. States are anything hashable.
+    """State -> mask, emptied when it passes `limit` bytes. States are anything hashable. `lock`: None for its own.
 
     `words`: int32 words of a mask. `spare`: memory of masks that nobody needs any more, int32, shape (BLOCK_MASKS,
     words) each; it is taken from there and given back at last, because a page that was touched before costs a tenth.
     """
 
-    def __init__(self, limit: int, words: int, spare: list[npt.NDArray[np.int32]] | None = None) -> None:
+    def __init__(
+        self,
+        limit: int,
+        words: int,
+        spare: list[npt.NDArray[np.int32]] | None = None,
+        lock: threading.RLock | None = None,
+    ) -> None:
         self.limit, self.words, self.nbytes = limit, words, 0
         #: How often it was emptied.
         self.emptied = 0
-        self.lock = new_lock()
+        self.lock = lock or new_lock()
         #: State -> the bytes of a packed mask, or state -> tokens of a narrow one; the same dicts for ever, so that
         #: matchers may hold on to them.
         self.packed: dict[Any, memoryview] = {}
@@ -52,9 +58,11 @@ class MaskStore:
         self._spare = [] if spare is None else spare
         self._blocks: list[npt.NDArray[np.int32]] = []
         self._free: list[tuple[Mask, memoryview]] = []  # masks of the last block that are not used yet
-        if spare is not None:
-            weakref.finalize(self, _give_back, spare, self._blocks).atexit = False
         self._tokens: npt.NDArray[np.int32] | None = None  # room for those of one mask
+
+    def __del__(self) -> None:  # a finalizer of `weakref` takes ten times as long to make
+        spare = self._spare
+        spare.extend(self._blocks[: max(SPARE_BLOCKS - len(spare), 0)])
 
     def __len__(self) -> int:
         return len(self.packed) + len(self.narrow)
@@ -160,11 +168,6 @@ class MaskStore:
         self._free.clear()
         self.nbytes = 0
         self.emptied += 1
-
-
-def _give_back(spare: list[npt.NDArray[np.int32]], blocks: list[npt.NDArray[np.int32]]) -> None:
-    """Keep the memory of masks that are gone for others."""
-    spare.extend(blocks[: max(SPARE_BLOCKS - len(spare), 0)])
 
 
 @kernel

@@ -20,6 +20,7 @@ what it has made is found again, and nothing is ever half made.
 from __future__ import annotations
 
 import mmap
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,7 @@ MACHINE_FIELDS = (
 # fmt: on
 #: So many of them are the program's.
 PROGRAM_FIELDS = MACHINE_FIELDS.index("stacks")
+_program_arrays = attrgetter(*MACHINE_FIELDS[:PROGRAM_FIELDS])
 #: Those that are interning tables.
 TABLE_FIELDS = ("stacks", "groups", "rows")
 #: What a machine that is gone leaves to the next one, which then rarely has to grow: all but the program; and the table
@@ -179,11 +181,10 @@ def gather_machine(owner: Any, reused: dict[str, Any] | None = None) -> MachineA
 
     `reused`: those of REUSED as another machine had them, with its struct's table as STRUCT_TABLE; then 4 µs.
     """
-    tables = {name: getattr(owner, name).struct for name in TABLE_FIELDS}
     if reused is None:
+        tables = {name: getattr(owner, name).struct for name in TABLE_FIELDS}
         return MachineArrays(*(tables.get(name) or getattr(owner, name) for name in MACHINE_FIELDS))
-    program = (getattr(owner, name) for name in MACHINE_FIELDS[:PROGRAM_FIELDS])
-    return MachineArrays.with_others((*reused.values(), *tables.values()), reused[STRUCT_TABLE], *program)
+    return MachineArrays.with_others(reused, reused[STRUCT_TABLE], *_program_arrays(owner))
 
 
 @kernel

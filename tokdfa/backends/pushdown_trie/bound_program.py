@@ -20,16 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import PLACE_BITS, longer
-from tokdfa.backends.pushdown_trie.names import NAME_COLUMNS, T_NODES, T_ORDER, TABLE_COLUMNS, build_tries
+from tokdfa.backends.pushdown_trie.names import T_NODES, T_ORDER, bind_code
 from tokdfa.errors import LimitExceeded
-from tokdfa.program.program import COUNTED, FIRST, OPERATION, TERMINAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
     from tokdfa.grammar.cfg import SpecialTokens
-    from tokdfa.program.program import NameTable, Program, Terminal
+    from tokdfa.program.program import Program, Terminal
 
 Int32 = npt.NDArray[np.int32]
 
@@ -39,10 +38,6 @@ MAX_PLACES = (1 << PLACE_BITS) - 1
 FIELDS = ("code", "alternatives", "entries", "arguments", "tables", "names", "order")
 #: Room for code written later: so many times what there is, and so many more.
 SPARE_TIMES, SPARE = 2, 64
-#: Nothing to append.
-NO_NUMBERS: Int32 = np.zeros(0, dtype=np.int32)
-NO_TABLES: Int32 = np.zeros((0, TABLE_COLUMNS), dtype=np.int32)
-NO_NAMES: Int32 = np.zeros((0, NAME_COLUMNS), dtype=np.int32)
 
 
 class BoundProgram:
@@ -57,24 +52,20 @@ class BoundProgram:
         self._program = program = program.newest()
         self._starts: list[int] = []  # by terminal
         self._followed = program.written
-        #: Whether it has counted strings.
-        self.counts = False
         #: Whether every state of all terminals and names can reach an end by bytes that are tokens by themselves.
         self.is_spelled = automata.has_all_bytes or (
             program.source is None and _spells_strings(program, automata.available)
         )
         _check_size(len(program.code), len(program.entries))
-        starts = self._new_starts(program.terminals)
-        self.tables, self.names, self.order = self._new_names(program.name_tables, 0, 0)
-        self._starts = starts
+        self._starts = self._new_starts(program.terminals)
         self.alternatives, self.arguments = program.alternatives, program.arguments
         # the program's own stay as they are
         self.code, self.entries = (
             program.code.copy(),
             program.entries if program.source is None else program.entries.copy(),
         )
-        self._used = {name: len(getattr(self, name)) for name in FIELDS}
-        self.counts = _bind(self.code, starts)
+        self.counts, self.names, self.order, self.tables = bind_code(self.code, self._starts, program.name_tables)
+        self._used: dict[str, int] = {}  # of each array, from when it first grows
 
     @property
     def program(self) -> Program:
@@ -97,13 +88,16 @@ class BoundProgram:
         with source.lock:
             source.write(place)
             source.write_next(place, more)
-            used = self._used
+            used = self._used = self._used or {name: len(getattr(self, name)) for name in FIELDS}
             code = np.array(source.code[3 * used["code"] :], dtype=np.int32).reshape(-1, 3)
             _check_size(used["code"] + len(code), len(source.entries))
             # all that may raise comes first
             starts = self._starts + self._new_starts(source.terminals[len(self._starts) :])
-            tables, names, order = self._new_names(source.name_tables[used["tables"] :], used["names"], used["order"])
+            counts, names, order, tables = bind_code(code, starts, source.name_tables[used["tables"] :])
+            tables[:, T_NODES] += used["names"]
+            tables[:, T_ORDER] += used["order"]
             self._starts = starts
+            self.counts |= counts
             added = {
                 "alternatives": np.array(source.alternatives[used["alternatives"] :], dtype=np.int32),
                 "entries": np.array(source.entries[used["entries"] :], dtype=np.int32),
@@ -114,7 +108,6 @@ class BoundProgram:
             self.entries[: used["entries"]] = source.entries
             begin = used["code"]
             self._append("code", code, any(replaced))
-            self.counts |= _bind(self.code[begin : used["code"]], starts)
             for written in source.written[self._followed :]:
                 if written < begin:
                     self.code[written] = source.code[3 * written : 3 * written + 3]
@@ -141,16 +134,6 @@ class BoundProgram:
             self.is_spelled = self.is_spelled and all(automata.spelled[start] for start in starts)
         return starts
 
-    def _new_names(self, tables: Sequence[NameTable], names_used: int, order_used: int) -> tuple[Int32, Int32, Int32]:
-        """(tables, names, order) of name tables that come after others."""
-        if not tables:
-            return NO_TABLES, NO_NAMES, NO_NUMBERS
-        names, order, found = build_tries(tables)
-        if names_used:
-            found[:, T_NODES] += names_used
-            found[:, T_ORDER] += order_used
-        return found, names, order
-
 
 def _check_size(instructions: int, frames: int) -> None:
     if instructions > MAX_PLACES or frames > MAX_PLACES:
@@ -175,11 +158,3 @@ def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
         needed[list("".join(table.names).encode())] = True
     needed[:0x20] = False  # escaped
     return not (needed & ~available).any()
-
-
-def _bind(code: Int32, starts: list[int]) -> bool:
-    """Put states in place of the numbers of terminals; whether there is a COUNTED."""
-    operations, first = code[:, OPERATION], code[:, FIRST]
-    is_terminal = operations == TERMINAL
-    first[is_terminal] = np.array(starts, dtype=np.int32)[first[is_terminal]]
-    return COUNTED in operations.tolist()

@@ -238,7 +238,8 @@ class TableGeneration:
     def __init__(self, compiled: PushdownTables, machine: Machine) -> None:
         self.machine = machine
         vocab = compiled.vocab
-        self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), compiled.pool.spare_masks)
+        pool = compiled.pool
+        self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), pool.spare_masks, pool.lock)
         self.steps: StepMemo[int] = StepMemo()
         self.ranks = Ranks(machine)
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once

@@ -9,13 +9,13 @@ Not thread-safe: every method that may make something holds the lock of the pool
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie import arrays as a
+from tokdfa.backends.pushdown_trie.arrays import NEEDS_STACKS, OK
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.counted import clip_row_kernel
@@ -32,6 +32,8 @@ from tokdfa.backends.pushdown_trie.rows import (
 from tokdfa.backends.pushdown_trie.stacks import ROOT, ROW_PLACE, pack_entry
 from tokdfa.backends.pushdown_trie.steps import run_kernel, step_all_kernel, walk_rows_kernel
 from tokdfa.core.budget import spend
+from tokdfa.core.interning import intern
+from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.program.program import (
     CALL,
@@ -79,9 +81,7 @@ class Machine(MachineTables):
         with pool.lock:
             bound = bound or BoundProgram(program, pool.automata)
             super().__init__(bound, pool.spare_tables, max_items, max_bytes, first_bytes)
-            self.stacks.intern(_bottom_entry())
-            count = add_found(program.start, 0, ROOT, 0, self.arrays)
-            if count < 0 or intern_row(count, False, -1, self.arrays) != (a.OK, 0):
+            if _begin_kernel(program.start, self.arrays) != OK:
                 raise AssertionError("a machine without rows has no room for its first one")
 
     @property
@@ -280,7 +280,11 @@ class Machine(MachineTables):
             self.grow(status)
 
 
-@cache
-def _bottom_entry() -> npt.NDArray[np.int64]:
-    """The entry of the stack of nothing but the end."""
-    return np.array([pack_entry(RETURN_PLACE, ROOT)], dtype=np.int64)
+@kernel
+def _begin_kernel(start, machine):  # type: ignore[no-untyped-def]
+    """Make the stack of nothing but the end, and row 0, in which nothing is read; a status."""
+    machine.found[0] = pack_entry(RETURN_PLACE, ROOT)
+    if intern(machine.found, 0, 1, machine.stacks) != ROOT:
+        return np.int64(NEEDS_STACKS)
+    status, _ = intern_row(add_found(start, 0, ROOT, 0, machine), False, -1, machine)
+    return np.int64(status)

@@ -6,7 +6,6 @@ They are the program's, those of stacks and rows, and scratch. Those of a machin
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +57,8 @@ class MachineTables:
     row_fallback: Int32
     row_ended: Int32
     transitions: Int32
+    #: Who has the tables after this machine; None while it is made.
+    _spare: SpareTables | None = None
 
     def __init__(
         self, bound: BoundProgram, spare: SpareTables, max_items: int, max_bytes: int, first_bytes: bool
@@ -94,7 +95,11 @@ class MachineTables:
             self._gather()
         else:
             self.arrays, self._reused = a.gather_machine(self, reused), reused
-        weakref.finalize(self, spare.give_back, self._reused).atexit = False
+        self._spare = spare
+
+    def __del__(self) -> None:  # a finalizer of `weakref` takes ten times as long to make
+        if self._spare is not None:
+            self._spare.give_back(self._reused)
 
     def _allocate_tables(self, room: int) -> None:
         self.stacks = InterningTable(entries=room, words=room, limit=Limit(a.STACK_MASK))

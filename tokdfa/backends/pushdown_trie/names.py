@@ -41,13 +41,16 @@ from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
 from tokdfa.program.json_text import BODY
 from tokdfa.program.program import (
+    COUNTED,
     FIRST,
     NAMES_HIGH,
     NAMES_LOW,
     NAMES_OTHER,
     NAMES_TABLE,
     NAMES_TARGETS,
+    OPERATION,
     SECOND,
+    TERMINAL,
 )
 from tokdfa.vocabulary.walk import DEAD
 
@@ -81,18 +84,24 @@ MAX_NAME_NODES = ((1 << 21) - 1 - AT_ROOT) // PHASES
 LEFT, ENDED = -3, -4
 
 
-def build_tries(tables: Sequence[NameTable]) -> tuple[Int32, Int32, Int32]:
-    """(names, order, tables) of some tables, numbered from 0. Raises LimitExceeded for a table too large."""
+def bind_code(code: Int32, starts: Sequence[int], tables: Sequence[NameTable]) -> tuple[bool, Int32, Int32, Int32]:
+    """Put states in place of the numbers of terminals; (whether there is a COUNTED, names, order, tables), the last
+    three of some tables, numbered from 0. Raises LimitExceeded for a table too large, before it changes `code`.
+
+    `code`: int32, shape (instructions, 3); `starts`: by terminal.
+    """
+    order = [index for table in tables for index in table.order]
     sorted_names = [table.names[index] for table in tables for index in table.order]
-    data = np.frombuffer("".join(sorted_names).encode("utf-32-le"), dtype="<i4").astype(np.int32)
-    lengths = np.array([len(name) for name in sorted_names], dtype=np.int32)
-    order = np.array([index for table in tables for index in table.order], dtype=np.int32)
-    counts = np.array([len(table.names) for table in tables], dtype=np.int32)
-    room = len(data) + int((data > 0xFFFF).sum()) + len(tables)
+    joined = "".join(sorted_names)
+    data = np.frombuffer(bytearray(joined.encode("utf-32-le")), dtype="<i4")
+    # one array for all, as to make one takes some µs
+    numbers = np.array([*order, *map(len, sorted_names), *(len(table.names) for table in tables), *starts], np.int32)
+    room = len(joined) + len(tables)
+    if not joined.isascii():
+        room += sum(character > "\uffff" for character in joined)
     names = np.empty((room, NAME_COLUMNS), dtype=np.int32)
-    found = np.zeros((len(tables), TABLE_COLUMNS), dtype=np.int32)
-    found[:, T_NEEDED] = [table.escapes == "needed" for table in tables]
-    used, widest = _build_kernel(data, lengths, order, counts, names, found)
+    found = np.array([(0, 0, table.escapes == "needed") for table in tables], np.int32).reshape(-1, TABLE_COLUMNS)
+    used, widest, counts = _bind_kernel(code, data, numbers, len(order), MAX_NAME_NODES, names, found)
     if widest > MAX_NAME_NODES:
         raise LimitExceeded(
             f"names that may stand at one place have more than {MAX_NAME_NODES} characters that none of them share;"
@@ -100,11 +109,29 @@ def build_tries(tables: Sequence[NameTable]) -> tuple[Int32, Int32, Int32]:
             limit="name_nodes",
             value=MAX_NAME_NODES,
         )
-    return names[:used], order, found
+    return counts, names[:used], numbers[: len(order)], found
 
 
 @kernel
-def _build_kernel(data, lengths, order, counts, names, tables):  # type: ignore[no-untyped-def]
+def _bind_kernel(code, data, numbers, count, limit, names, tables):  # type: ignore[no-untyped-def]
+    """Fill `names`, and T_NODES and T_ORDER of `tables`; (nodes, most of one table, whether `code` has a COUNTED).
+    Puts states in place of the terminals in `code`, if no table has more than `limit` nodes.
+
+    `numbers`: of `count` names the order and the lengths, of each table how many it has, and by terminal its state.
+    """
+    order, lengths = numbers[:count], numbers[count : 2 * count]
+    used, widest = _build_tries(data, lengths, order, numbers[2 * count : 2 * count + len(tables)], names, tables)
+    starts, counts = numbers[2 * count + len(tables) :], False
+    if widest <= limit:
+        for place in range(len(code)):
+            if code[place, OPERATION] == TERMINAL:
+                code[place, FIRST] = starts[code[place, FIRST]]
+            counts = counts or code[place, OPERATION] == COUNTED
+    return used, widest, counts
+
+
+@kernel
+def _build_tries(data, lengths, order, counts, names, tables):  # type: ignore[no-untyped-def]
     """Fill `names`, and T_NODES and T_ORDER of `tables`; (nodes, most of one table)."""
     begins = np.empty(len(lengths), dtype=np.int64)
     for k in range(len(lengths)):

@@ -50,10 +50,11 @@ class Pool:
         #: Memory of masks of constraints that are gone (`tokdfa.vocabulary.mask_store`).
         self.spare_masks: list[npt.NDArray[np.int32]] = []
         #: Ways of spelling JSON for which the tables that most schemas need are there.
-        self.prepared: set[tuple[str, ...]] = set()
+        self.prepared: set[tuple[Any, ...]] = set()
         #: Those that a schema has had.
-        self.met: set[tuple[str, ...]] = set()
+        self.met: set[tuple[Any, ...]] = set()
         self._structs = self.automata.structs  # the one in `arrays`, while it is what it was made of
+        self._partition_bytes = 0  # when that was made
 
     @property
     def arrays(self) -> Any:
@@ -65,12 +66,14 @@ class Pool:
             owners = self, self.automata, self.partitions, self.partitions.branches, self.walk
             fields = (next(getattr(owner, name) for owner in owners if hasattr(owner, name)) for name in POOL_FIELDS)
             self._structs.append(PoolArrays(*fields))
+            self._partition_bytes = self.partitions.nbytes
             return self._structs[0]
 
     @property
     def nbytes(self) -> int:
         """Memory of the tables in bytes."""
-        return self.automata.nbytes + self.partitions.nbytes + self.lengths.nbytes
+        partitions = self._partition_bytes if self._structs else self.partitions.nbytes
+        return self.automata.nbytes + partitions + self.lengths.nbytes
 
     def divide(self, place: int, state: int, use_slices: bool = True) -> None:
         """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs.

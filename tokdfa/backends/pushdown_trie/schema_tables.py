@@ -21,7 +21,7 @@ import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_STACKS, OWN
 from tokdfa.backends.pushdown_trie.rows import LOOPS, WIDE
-from tokdfa.constraint import JsonSchema
+from tokdfa.constraint import SPELLING, JsonSchema
 from tokdfa.core import jit
 from tokdfa.program.program import OPERATION, TERMINAL
 from tokdfa.vocabulary.mask_store import MaskStore
@@ -72,15 +72,14 @@ def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
     """Make what schemas spelled as `constraint` need in a pool, once, if it is not the first of them. The pool's lock
     must be held.
     """
-    spelling = constraint.spelling
-    key = tuple(map(str, spelling.values()))
+    key = constraint.spelling
     if key in pool.prepared:
         return
     if key not in pool.met:
         pool.met.add(key)
     elif _is_warm():
         pool.prepared.add(key)
-        _make_tables(pool, filler, spelling)
+        _make_tables(pool, filler, dict(zip(SPELLING, key, strict=True)))
 
 
 @cache

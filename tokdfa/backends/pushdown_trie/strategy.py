@@ -34,6 +34,7 @@ Threads: what is made is made under the lock of the vocabulary's pool; kept mask
 from __future__ import annotations
 
 import io
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -45,6 +46,8 @@ from tokdfa.backends.proper import WithProper
 from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher, PushdownTables
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
+from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables
+from tokdfa.constraint import Choice, Grammar, JsonSchema
 from tokdfa.errors import (
     OptionError,
     SavedIndexError,
@@ -55,12 +58,14 @@ from tokdfa.grammar.cfg import SchemaTexts
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tokdfa.backends.unique_items import UniqueItems
-    from tokdfa.constraint import Constraint, JsonSchema
+    from tokdfa.constraint import Constraint
     from tokdfa.json_schema.document import Dropped
     from tokdfa.json_schema.unique_items import Place
+    from tokdfa.program.program import Program
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -89,38 +94,32 @@ class PushdownTrie(WithProper):
         Option("mask_mb", int, 64, "masks kept, in MB", minimum=1),
     )
 
-    def _prepare(self, pool: Pool, constraint: JsonSchema) -> None:
+    def _prepare(self, pool: Pool, constraint: JsonSchema, phases: Phases) -> None:
         """Make the tables that most schemas need of the vocabulary, if this is its second schema."""
-        from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables
-
-        with pool.lock:
-            prepare_tables(pool, Filler(self.settings["partition"], self.settings["subtrees"]), constraint)
+        settings = self.settings
+        if constraint.spelling in pool.prepared or not (settings["shared"] and settings["shared_automata"]):
+            return
+        with phases.measure("vocabulary"), pool.lock:
+            prepare_tables(pool, Filler(settings["partition"], settings["subtrees"]), constraint)
 
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
-        from tokdfa.constraint import Grammar, JsonSchema
-        from tokdfa.program.lower import lower_grammar, lower_regular
-
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
         places: list[Place] | None = None
         pool = pool_of(self.vocab) if self.settings["shared"] else Pool(self.vocab)
         if isinstance(constraint, JsonSchema):
-            from tokdfa.json_schema.lower import lower_and_remember
-
-            if self.settings["shared"] and self.settings["shared_automata"]:
-                with phases.measure("vocabulary"):
-                    self._prepare(pool, constraint)
+            self._prepare(pool, constraint, phases)
             with phases.measure("lower"):
-                program, dropped, places = lower_and_remember(constraint, not self.settings["proper"])
+                program, dropped, places = _schema_lowering()(constraint, not self.settings["proper"])
         elif isinstance(constraint, Grammar):
             from tokdfa.grammar.lark_reader import read_grammar
             from tokdfa.json_schema.expand import SchemaPrograms
+            from tokdfa.program.lower import lower_grammar
 
             with phases.measure("parse"):
                 cfg = read_grammar(constraint)
             schemas = [lexeme.constraint for lexeme in cfg.lexemes if isinstance(lexeme, SchemaTexts)]
-            if schemas and self.settings["shared"] and self.settings["shared_automata"]:
-                with phases.measure("vocabulary"):
-                    self._prepare(pool, schemas[0])
+            if schemas:
+                self._prepare(pool, schemas[0], phases)
             lexer = self.settings["lexer"]
             with phases.measure("lower"):
                 programs = SchemaPrograms()
@@ -128,6 +127,8 @@ class PushdownTrie(WithProper):
                 program = lower_grammar(cfg, longest=longest, schema=programs)
                 dropped = tuple(programs.dropped)
         else:
+            from tokdfa.program.lower import lower_regular
+
             with phases.measure("lower"):
                 program = lower_regular(constraint)
         compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool)
@@ -174,7 +175,6 @@ class CompiledPushdown(PushdownTables):
 
         A schema with `uniqueItems` is lowered once more, to find out what matchers have to remember.
         """
-        from tokdfa.constraint import JsonSchema
         from tokdfa.program.program_file import read_program
 
         phases, vocab = Phases(), as_vocabulary(vocab)
@@ -197,6 +197,14 @@ class CompiledPushdown(PushdownTables):
         return remembering
 
 
+@cache
+def _schema_lowering() -> Callable[..., tuple[Program, tuple[Dropped, ...], list[Place] | None]]:
+    """`lower_and_remember`, which only schemas need; to import it each time takes up to 20 µs."""
+    from tokdfa.json_schema.lower import lower_and_remember
+
+    return lower_and_remember
+
+
 def _remembering(compiled: CompiledPushdown, places: list[Place] | None) -> CompiledPushdown | UniqueItems:
     """A compiled constraint whose matchers remember items at `places`; None: nothing is remembered."""
     if places is None:
@@ -212,7 +220,6 @@ def _warm_up() -> None:
     """
     from tokdfa.automata import containment
     from tokdfa.backends.pushdown_trie import divide, explore, lengths, state_table
-    from tokdfa.constraint import Grammar
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
@@ -239,7 +246,6 @@ def _warm_up() -> None:
 
 def _warm_up_strings(vocab: Vocabulary) -> None:
     """Names, counted strings and code written later."""
-    from tokdfa.constraint import Choice
     from tokdfa.program.builder import ProgramBuilder
     from tokdfa.program.program import RETURN_PLACE
 
