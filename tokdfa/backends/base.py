@@ -100,7 +100,7 @@ class Backend(ABC):
 
     def supports(self, constraint: Constraint) -> Support:
         """Yes, or no with the reason. Cheap: looks at the constraint's kind; subclasses may look closer."""
-        if self.token_language == "proper" and self.vocab.tokenizer is None:
+        if self.vocab.tokenizer is None and self.token_language == "proper":
             return NO_TOKENIZER
         if check_constraint(constraint).kind in self.kinds:
             return YES
@@ -112,7 +112,7 @@ class Backend(ABC):
         Raises UnsupportedConstraint, RegexSyntaxError, EmptyLanguageError, VocabularyCannotSpell or LimitExceeded;
         ArgumentError for what is no constraint.
         """
-        answer = self.supports(check_constraint(constraint))
+        answer = self.supports(constraint)
         if not answer:
             raise UnsupportedConstraint(answer.reason)
         expect_first_mask(self.name, constraint.kind)

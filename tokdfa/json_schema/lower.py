@@ -59,9 +59,9 @@ def lower_and_remember(
     EmptyLanguageError if no value is valid.
     """
     dropped: list[Dropped] = []
+    left_out: frozenset[tuple[str, str]] = frozenset()
     while True:
         document = Document(constraint.text, constraint.registry, constraint.asserts)
-        left_out = frozenset((drop.pointer, drop.keyword) for drop in dropped)
         try:
             prelude = _prelude(constraint.spelling)
             lowering = SchemaLowering(constraint, document, left_out, prelude, remembers)
@@ -76,6 +76,7 @@ def lower_and_remember(
             if not constraint.lenient or place in left_out or len(dropped) >= MAX_DROPPED:
                 raise
             dropped.append(Dropped(*place, error.reason))
+            left_out |= {place}
 
 
 def remembered_places(constraint: JsonSchema) -> list[Place] | None:

@@ -65,13 +65,14 @@ class SchemaStates:
                     plain = name, parent.draft
                     found = self._plain.get(plain)
                     if found is None:
-                        found = self._plain[plain] = self._plain_state(name, self._child(parent, schema, keyword, key))
+                        node = self.document.child(parent, schema, (keyword, key))
+                        found = self._plain[plain] = self._plain_state(name, node)
                     return found
             elif follows and "$ref" in schema:
                 referred = self._referred(parent, schema)
                 if referred is not None:
                     return referred
-        return self.state(self._child(parent, schema, keyword, key))
+        return self.state(self.document.child(parent, schema, (keyword, key)))
 
     def _plain_state(self, name: str, node: Node) -> State:
         """The state of a node that demands a type and nothing else: what there is to know about it is known."""
@@ -109,9 +110,6 @@ class SchemaStates:
             if plain:
                 self._targets[plain] = found
         return found
-
-    def _child(self, parent: Node, schema: Any, keyword: str, key: str | int | None) -> Node:
-        return self.document.child(parent, schema, (keyword, key))
 
     def synthesize(self, node: Node, place: str, schema: Any) -> Node:
         """A node for a schema that is not in the document, known by the place it comes from."""

@@ -117,6 +117,8 @@ class ShapeBuilder:
             return IMPOSSIBLE
         found = self._shapes.get(literal)
         if found is None:
+            if not self.schemas.dropped:
+                return self._make(literal)
             left_out, self.schemas.left_out = self.schemas.left_out, False
             try:
                 found = self._make(literal)

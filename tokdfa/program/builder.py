@@ -12,7 +12,6 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tokdfa.core.locks import new_lock
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.program.json_text import escapes_of, string_terminal
 from tokdfa.program.program import (
@@ -81,7 +80,9 @@ class ProgramBuilder(GrowingCode):
     _table_numbers: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
 
     def copy(self) -> ProgramBuilder:
-        """A builder that has written the same and goes on by itself. Raises ValueError if code waits to be written."""
+        """A builder that has written the same and goes on by itself, with the same lock. Raises ValueError if code is
+        written later.
+        """
         if self.makes:
             raise ValueError("code that is written later belongs to one builder")
         made = object.__new__(ProgramBuilder)
@@ -92,7 +93,6 @@ class ProgramBuilder(GrowingCode):
             _terminal_numbers=self._terminal_numbers.copy(),
             _table_numbers=self._table_numbers.copy(),
             makes=[],
-            lock=new_lock(),
         )
         return made
 
@@ -151,7 +151,11 @@ class ProgramBuilder(GrowingCode):
 
     def call(self, frame: int, following: int) -> int:
         """CALL."""
-        return self._put(CALL, frame, following)
+        instruction = CALL, frame, following
+        found = self._places.get(instruction)
+        if found is None:
+            found = self._places[instruction] = self._append(CALL, frame, following)
+        return found
 
     def any_of(self, places: Sequence[int]) -> int:
         """ANY of places, which reads nothing if there are none; of one it is that place."""
@@ -227,7 +231,6 @@ class ProgramBuilder(GrowingCode):
         if table >= 0:
             begin = len(self.arguments)
             size = len(self.name_tables[table].names)
-            self._check_other(other)
             self.arguments.extend((table, size, -1, other, begin))
             code.extend((NAMES, begin, 0))
             more = place + 2

@@ -255,17 +255,19 @@ class GrowingCode:
         """The program. O(instructions). Raises UnsupportedConstraint for NAMES, COUNTED or LAZY with `longest`."""
         if longest and (self.arguments or self.makes):
             raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
+        code, alternatives, entries = len(self.code), len(self.alternatives), len(self.entries)
+        numbers = np.array(self.code + self.alternatives + self.entries + self.arguments, dtype=np.int32)
         return Program(
-            np.array(self.code, dtype=np.int32).reshape(-1, 3),
-            np.array(self.alternatives, dtype=np.int32),
-            np.array(self.entries, dtype=np.int32),
+            numbers[:code].reshape(-1, 3),
+            numbers[code : code + alternatives],
+            numbers[code + alternatives : code + alternatives + entries],
             FrameNames(self.frame_names),
             tuple(self.terminals),
             tuple(self.token_sets),
             start,
             skip,
             longest,
-            np.array(self.arguments, dtype=np.int32),
+            numbers[code + alternatives + entries :],
             tuple(self.name_tables),
             self if self.makes else None,
             len(self.written),

@@ -241,7 +241,7 @@ class TableGeneration:
         pool = compiled.pool
         self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), pool.spare_masks, pool.lock)
         self.steps: StepMemo[int] = StepMemo()
-        self.ranks = Ranks(machine)
+        self.ranks: Ranks | None = None  # made when they are asked for
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
             self.live = CoaccessibleSearch(
@@ -426,7 +426,9 @@ class PushdownSituations(SituationSource):
     def rank(self, situation: int) -> int:
         """See `SituationSource.rank`."""
         with self.compiled.lock:
-            return self.generation.ranks.of_row(situation)
+            generation = self.generation
+            generation.ranks = generation.ranks or Ranks(generation.machine)
+            return generation.ranks.of_row(situation)
 
     def targets(self, situation: int) -> Int32:
         """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.

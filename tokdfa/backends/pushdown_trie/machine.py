@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie import arrays as a
-from tokdfa.backends.pushdown_trie.arrays import NEEDS_STACKS, OK
+from tokdfa.backends.pushdown_trie.arrays import NEEDS_STACKS, OK, machine_at
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.counted import clip_row_kernel
@@ -81,7 +81,7 @@ class Machine(MachineTables):
         with pool.lock:
             bound = bound or BoundProgram(program, pool.automata)
             super().__init__(bound, pool.spare_tables, max_items, max_bytes, first_bytes)
-            if _begin_kernel(program.start, self.arrays) != OK:
+            if _begin_kernel(program.start, self.arrays.address) != OK:
                 raise AssertionError("a machine without rows has no room for its first one")
 
     @property
@@ -281,8 +281,9 @@ class Machine(MachineTables):
 
 
 @kernel
-def _begin_kernel(start, machine):  # type: ignore[no-untyped-def]
+def _begin_kernel(start, address):  # type: ignore[no-untyped-def]
     """Make the stack of nothing but the end, and row 0, in which nothing is read; a status."""
+    machine = machine_at(address)
     machine.found[0] = pack_entry(RETURN_PLACE, ROOT)
     if intern(machine.found, 0, 1, machine.stacks) != ROOT:
         return np.int64(NEEDS_STACKS)

@@ -216,12 +216,11 @@ class SpareTables:
 
         Transitions and hash tables are empty.
         """
-        fitting = [
-            (size, place)
-            for place, (size, tables) in enumerate(self._kept)
-            if len(tables["transitions"]) == transitions and 4 * size <= max_bytes
-        ]
-        return self._kept.pop(max(fitting)[1])[1] if fitting else None
+        largest, chosen = -1, -1
+        for place, (size, tables) in enumerate(self._kept):
+            if size >= largest and len(tables["transitions"]) == transitions and 4 * size <= max_bytes:
+                largest, chosen = size, place
+        return self._kept.pop(chosen)[1] if chosen >= 0 else None
 
     def give_back(self, tables: dict[str, Any]) -> None:
         """Keep the arrays of a machine that is gone for others, unless they are large."""

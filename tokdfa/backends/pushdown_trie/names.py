@@ -93,7 +93,7 @@ def bind_code(code: Int32, starts: Sequence[int], tables: Sequence[NameTable]) -
     order = [index for table in tables for index in table.order]
     sorted_names = [table.names[index] for table in tables for index in table.order]
     joined = "".join(sorted_names)
-    data = np.frombuffer(bytearray(joined.encode("utf-32-le")), dtype="<i4")
+    data = np.frombuffer(bytearray(joined.encode("utf-32")), np.int32, offset=4)  # in the order of this machine
     # one array for all, as to make one takes some µs
     numbers = np.array([*order, *map(len, sorted_names), *(len(table.names) for table in tables), *starts], np.int32)
     room = len(joined) + len(tables)
