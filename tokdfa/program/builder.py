@@ -86,14 +86,12 @@ class ProgramBuilder(GrowingCode):
         if self.makes:
             raise ValueError("code that is written later belongs to one builder")
         made = object.__new__(ProgramBuilder)
-        vars(made).update(
-            vars(self),
-            **{name: getattr(self, name)[:] for name in GROWING},
-            _places=self._places.copy(),
-            _terminal_numbers=self._terminal_numbers.copy(),
-            _table_numbers=self._table_numbers.copy(),
-            makes=[],
-        )
+        made.__dict__ = fields = vars(self).copy()
+        for name in GROWING:
+            fields[name] = fields[name][:]
+        for name in ("_places", "_terminal_numbers", "_table_numbers"):
+            fields[name] = fields[name].copy()
+        fields["makes"] = []
         return made
 
     def terminal(self, terminal: Terminal) -> int:
