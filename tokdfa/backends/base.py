@@ -120,6 +120,11 @@ class Backend(ABC):
             compiled = self._compile(constraint)
         return self.finish(compiled)
 
+    def prepare(self, kind: str) -> None:  # noqa: B027 - most share nothing
+        """Make now what most constraints of a kind share of the vocabulary. Without, each part is made when it is first
+        needed. By default there is nothing to make.
+        """
+
     def finish(self, compiled: CompiledConstraint) -> CompiledConstraint:
         """Note on what was compiled or loaded what made it, and what its steps may take."""
         compiled.made_by, compiled.working.budget = (type(self), self.settings), self._step_budget

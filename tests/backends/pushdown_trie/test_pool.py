@@ -14,7 +14,7 @@ import tokdfa
 from tests.backends.pushdown_trie import BYTES
 from tests.grammar.small_regexes import small_regexes
 from tokdfa.backends.pushdown_trie import pool as pools
-from tokdfa.backends.pushdown_trie import schema_tables, state_table
+from tokdfa.backends.pushdown_trie import state_table
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
@@ -124,35 +124,35 @@ def test_pools_go_with_their_vocabulary():
     assert kept() is None
 
 
-def test_what_most_schemas_need_is_made_once_for_the_second_of_them(monkeypatch):
-    vocab, made, make = (
-        Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256]),
-        [],
-        schema_tables._make_tables,
-    )
-    monkeypatch.setattr(schema_tables, "_is_warm", lambda: True)
-    monkeypatch.setattr(schema_tables, "_make_tables", lambda *given: (made.append(0), make(*given)))
-    schema, found = JsonSchema({"type": "object", "properties": {"born": {"format": "date"}}}), []
-    for number in range(3):
-        matcher = PushdownTrie(vocab).compile(schema).start()
-        assert len(made) == (number > 0)
-        for byte in b'{"born": "2':
-            matcher.advance(byte)
-        mask = tokdfa.allocate_mask(vocab.size)
-        matcher.fill_mask(mask)
-        found.append(mask.tobytes())
-    assert found[0] == found[1] == found[2]
+def test_what_most_schemas_need_is_made_in_advance_where_that_is_asked_for():
+    schema, found, made = JsonSchema({"type": "object", "properties": {"born": {"format": "date"}}}), [], []
+    for is_prepared in (False, True):
+        vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
+        backend = PushdownTrie(vocab)
+        for kind in ("grammar", "json_schema", "json_schema") if is_prepared else ():
+            backend.prepare(kind)
+            made.append(pool_of(vocab).partitions.made)
+        for _ in range(2):  # a second schema gets no more than the first
+            before = pool_of(vocab).partitions.made
+            matcher = backend.compile(schema).start()
+            assert pool_of(vocab).partitions.made == before
+            for byte in b'{"born": "2':
+                matcher.advance(byte)
+            mask = tokdfa.allocate_mask(vocab.size)
+            matcher.fill_mask(mask)
+            found.append(mask.tobytes())
+            assert not is_prepared or pool_of(vocab).partitions.made == before
+    assert len(set(found)) == 1
+    assert made[0] == 0 < made[1] == made[2]
 
 
-def test_what_most_schemas_need_is_no_more_where_others_left_states(monkeypatch):
-    monkeypatch.setattr(schema_tables, "_is_warm", lambda: True)
+def test_what_most_schemas_need_is_no_more_where_others_left_states():
     counts = []
     for others in ([], ["1[0-9]+a", "2[0-9]+b", "3[0-9]+c"]):
         vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
         for pattern in others:
             pool_of(vocab).automata.start_of(text_of(pattern))
-        for _ in range(2):
-            PushdownTrie(vocab).compile(JsonSchema({"type": "boolean"}))
+        PushdownTrie(vocab).prepare("json_schema")
         counts.append(pool_of(vocab).partitions.made)
     assert counts[0] == counts[1] > 0
 

@@ -1,28 +1,26 @@
-"""Tables of a vocabulary that most JSON schemas need, made once, before the second schema is compiled.
+"""Tables of a vocabulary that most JSON schemas need, made in advance where `PushdownTrie.prepare` is called.
 
 What a mask needs of a vocabulary does not depend on the schema: the automata of strings, numbers and formats, and the
 partitions of the vocabulary by their states. They are made by reading one document under one schema that has all of
 them, and are then there for every schema. On the way every kernel is loaded that a schema may need, 5 to 25 ms each, so
 that no mask waits for one.
 
-Whoever has one schema only has no use for what others need; so they are made when a second one comes, and not where
-kernels would have to be compiled for them.
+Where nobody calls it, each table is made when a mask first needs it. That takes less in all, for a hundred schemas
+still, but masks may then wait for some milliseconds.
 
-Cost: some tenths of a second a vocabulary, 128,000 tokens, and way of spelling.
+Cost: some tenths of a second for a vocabulary of 128,000 tokens.
 """
 
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_STACKS, OWN
 from tokdfa.backends.pushdown_trie.rows import LOOPS, WIDE
-from tokdfa.constraint import SPELLING, JsonSchema
-from tokdfa.core import jit
+from tokdfa.constraint import JsonSchema
 from tokdfa.program.program import OPERATION, TERMINAL
 from tokdfa.vocabulary.mask_store import MaskStore
 
@@ -68,28 +66,10 @@ FORMATS = {
 }
 
 
-def prepare_tables(pool: Pool, filler: Filler, constraint: JsonSchema) -> None:
-    """Make what schemas spelled as `constraint` need in a pool, once, if it is not the first of them. The pool's lock
-    must be held.
+def prepare_tables(pool: Pool, filler: Filler) -> None:
+    """Make what schemas need in a pool, once: read a document that has everything under a schema that has everything,
+    and fill all masks on the way. The pool's lock must be held.
     """
-    key = constraint.spelling
-    if key in pool.prepared:
-        return
-    if key not in pool.met:
-        pool.met.add(key)
-    elif _is_warm():
-        pool.prepared.add(key)
-        _make_tables(pool, filler, dict(zip(SPELLING, key, strict=True)))
-
-
-@cache
-def _is_warm() -> bool:
-    """Whether the kernels were there when it was asked first: to look takes 40 ms."""
-    return jit.is_warm((*jit.steps_of("pushdown_trie"), "JSON numbers"))
-
-
-def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
-    """Read a document that has everything under a schema that has everything, and fill all masks on the way."""
     from tokdfa.backends.pushdown_trie.machine import Machine
     from tokdfa.json_schema.lower import lower_schema
     from tokdfa.json_schema.patterns import parse_pattern
@@ -97,22 +77,21 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
     from tokdfa.regex.syntax_tree import CharSet
     from tokdfa.regex.utf8 import utf8_program
 
+    if pool.is_prepared:
+        return
+    pool.is_prepared = True
     properties = {name: schema for name, (schema, _) in COMMON.items()}
     properties |= {name: {"type": "string", "format": name} for name in FORMATS}
     value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
-    program, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}, **spelling))
+    program, _ = lower_schema(JsonSchema({"type": "object", "properties": properties}))
     first = pool.automata.state_count
     machine = Machine(program, pool)
-    text = json.dumps(
-        value, ensure_ascii=False, separators=(spelling["item_separator"], spelling["key_separator"])
-    ).encode()
+    text = json.dumps(value, ensure_ascii=False).encode()
     row, read = 0, set[int]()
     for place in range(len(text)):
         filler.fill(machine, row)
         read.update(state for at, state, _ in machine.items(row) if machine.code[at, OPERATION] == TERMINAL)
         row = machine.run_text(text[place : place + 1], row)
-        if row < 0:
-            break  # a pattern for blanks may ask for some everywhere
         machine.representative(row)
     # blanks and digits, which every schema comes to; other constraints may have left any number of states in the pool
     for state in sorted(read.union(range(first, pool.automata.state_count))):
@@ -121,7 +100,7 @@ def _make_tables(pool: Pool, filler: Filler, spelling: dict[str, Any]) -> None:
     pool.lengths.make_all(pool.automata.transitions, pool.automata.flags)
     words = parse_pattern("\\w", wide=True)  # the one large class that patterns have, where they are forbidden
     assert isinstance(words, CharSet)
-    spelling_program(words.ranges, "needed" if spelling["escapes"] == "needed" else "all")
+    spelling_program(words.ranges, "all")
     utf8_program(words.ranges)
     _load_kernels(machine)
 

@@ -2,7 +2,9 @@
 
 A backend's first compile on a vocabulary may load kernels, build the token trie or fill tables of its engine. That is
 the price of a vocabulary, not of a constraint, so it is paid here. Where it is known which kind of constraint comes
-next, the throw-away is of that kind: reading a grammar loads other code than reading a regex.
+next, the throw-away is of that kind: reading a grammar loads other code than reading a regex. What an engine can make
+in advance for such constraints (`Backend.prepare`) is made, too; a process that does not ask for that pays for it with
+its first masks.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ SCHEMA = {
 def warm_up(backend: Backend, kind: str = "") -> None:
     """Compile a throw-away constraint, of this `kind` if the backend takes it, fill masks and take a token.
 
-    Twice, as there are engines that make what all schemas need when a second one comes. What goes wrong here is ignored
-    on purpose, panics included: the constraint that is asked for will show it, in a place where it is recorded.
+    What goes wrong here is ignored on purpose, panics included: the constraint that is asked for will show it, in a
+    place where it is recorded.
     """
     constraint = throwaway(backend, kind)
     if constraint is not None:
-        for _ in range(2):
-            attempt(_use, backend, constraint)
+        attempt(backend.prepare, constraint.kind)
+        attempt(_use, backend, constraint)
 
 
 def _use(backend: Backend, constraint: Constraint) -> None:
