@@ -215,7 +215,7 @@ def test_an_experiment_from_yaml_to_report(tokdfa, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("tokdfa.lab.config.plan.describe", "interrupted; nothing has been measured yet"),
+        ("tokdfa.lab.run.plan.describe", "interrupted; nothing has been measured yet"),
         ("tokdfa.cli.report.report_run", "what was measured is kept, write its report by: tokdfa report "),
     ],
 )

@@ -88,8 +88,8 @@ def run(
 ) -> None:
     """Run an experiment; an interrupted one goes on where it stopped."""
     with _interruption("nothing has been measured yet"):
-        from tokdfa.lab.config.plan import describe
         from tokdfa.lab.config.resolve import load_config
+        from tokdfa.lab.run.plan import describe
 
         config = load_config(file, arguments.read_settings(settings or []))
         console.print(f"[bold]{config.name}[/]: {plain(config.question)}", highlight=False)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def print_experiments(console: Console) -> None:
     """A table of the experiments, and below it how to install what they name and is missing."""
-    from tokdfa.lab.config.plan import format_duration
     from tokdfa.lab.config.shipped import experiments_folder, missing_packages, shipped_experiments
     from tokdfa.lab.config.yaml_source import read_yaml
+    from tokdfa.lab.run.plan import format_duration
 
     rows: list[tuple[str, ...]] = []
     needed: list[Missing] = []

@@ -19,8 +19,7 @@ from tests.lab.run.experiments import children, experiment, measuring, run_all, 
 from tests.lab.run.test_interruption import complete, read_until, start, wait_until_gone
 from tokdfa.errors import ClusterError, MissingDependency, OptionError
 from tokdfa.lab.run import cluster, execute, provenance
-from tokdfa.lab.run.cluster import LOCAL
-from tokdfa.lab.run.cluster_worker import Order, describe_worker, faults, versions_of
+from tokdfa.lab.run.cluster import CODE, LOCAL, Order, describe_worker, faults, versions_of
 from tokdfa.lab.run.store import open_run
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'tokdfa[scale]'")
@@ -40,7 +39,6 @@ def own_locks(tmp_path_factory):
 @pytest.fixture(scope="module")
 def local_cluster(own_locks):
     with (
-        dask.config.set({"distributed.scheduler.locks.lease-validation-interval": "200ms"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, resources={"core": 1}, memory_limit=0, dashboard_address=":0"
         ) as started,
@@ -133,7 +131,7 @@ def test_a_group_that_kills_its_workers_becomes_rows_that_say_so(tmp_path, sched
 def test_a_run_that_ends_early_stops_its_workers_and_goes_on(tmp_path, scheduler, number):
     """Interrupted, it goes on in processes; killed, on the cluster."""
     config = slow_experiment(tmp_path, "abcde")
-    process = start(config, scheduler, DASK_DISTRIBUTED__SCHEDULER__LOCKS__LEASE_TIMEOUT="2s")
+    process = start(config, scheduler)
     read_until(process, "group_finished", 1)
     read_until(process, "working", 1)
     busy = [child.pid for child in measuring(*worker_pids(scheduler))]
@@ -196,28 +194,28 @@ def test_a_cluster_of_this_machine(tmp_path):
 def test_workers_must_have_the_same_code(tmp_path, scheduler, monkeypatch):
     monkeypatch.setattr(provenance, "code_fingerprint", lambda folder: "other")
     config = experiment(tmp_path, "fake")
-    with pytest.raises(ClusterError, match=r"worker tcp://.* does not fit this run: its tokdfa is not the client's"):
+    with pytest.raises(
+        ClusterError, match=r"worker tcp://.* does not fit this run: its code of tokdfa is .*, not other"
+    ):
         execute.run(config, scheduler=scheduler)
     assert open_run(execute.RunStore.locate(config).folder).items().empty
 
 
 def test_what_a_worker_lacks(tmp_path):
     config, names = experiment(tmp_path, "fake"), ("numpy", "no-such-package", "torch")
-    mine = versions_of(describe_worker(names))
-    assert mine["Python"] == platform.python_version()
-    code = provenance.code_fingerprint(Path(tokdfa.__file__).parent)
-    fitting = Order("r", config, {}, code, names, mine, (str(tmp_path),), (), False)
+    mine = versions_of(describe_worker(names), names)
+    mine[CODE] = provenance.code_fingerprint(Path(tokdfa.__file__).parent)
+    assert (mine["Python"], mine["no-such-package"]) == (platform.python_version(), "none")
+    fitting = Order("r", config, {}, {}, mine, (str(tmp_path),), {}, ())
     assert faults(fitting) == []
-    assert faults(replace(fitting, versions={**mine, "numpy": "1.0", "torch": "99"})) == [
-        f"it has numpy {mine['numpy']}, where another worker has 1.0",
-        f"it has torch {mine.get('torch', 'not at all')}, where another worker has 99",
-    ]
+    told = [said.partition(";")[0] for said in faults(replace(fitting, versions={**mine, "numpy": "1.0"}))]
+    assert told == [f"its numpy is {mine['numpy']}, not 1.0"]
     assert faults(replace(fitting, paths=("/nowhere/data",))) == [
         "/nowhere/data is not there; give every worker the same data at the same path"
     ]
     (tmp_path / "a.json").write_text("{}")
-    changed = ("maskbench", {"engines": [{"backend": "token_index"}], "data": str(tmp_path), "inputs": "0123456789"})
-    (said,) = faults(replace(fitting, sections=(changed,)))
+    changed = {"engines": [{"backend": "token_index"}], "data": str(tmp_path), "inputs": "0123456789"}
+    (said,) = faults(replace(fitting, sections={"maskbench": changed}))
     assert "has changed since this experiment was resolved" in said
 
 

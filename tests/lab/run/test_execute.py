@@ -11,9 +11,9 @@ from tests.lab.run.experiments import children, experiment, run_all, trick
 from tokdfa.core import jit
 from tokdfa.errors import ClusterError, OptionError, StoreError
 from tokdfa.lab import kinds
-from tokdfa.lab.config.plan import describe
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.run import execute
+from tokdfa.lab.run.plan import describe
 from tokdfa.lab.run.store import open_run
 
 
@@ -140,7 +140,7 @@ def test_a_finished_run_is_not_measured_again_until_asked(tmp_path, monkeypatch)
     first, rows, samples = run_all(config)
     assert (first.found, first.measured, first.interrupted) == (0, 3, False)
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "open_executor", None)  # no worker may be started
+        patch.setattr(execute, "Slots", None)  # no worker may be started
         second, again, same = run_all(config)
     assert (second.found, second.measured) == (3, 0)
     assert "3 were there already" in str(second)

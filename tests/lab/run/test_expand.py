@@ -5,7 +5,7 @@ import sys
 
 from tests.lab.run.experiments import experiment
 from tokdfa.lab.config.expand import expand, expand_groups
-from tokdfa.lab.config.plan import describe
+from tokdfa.lab.run.plan import describe
 from tokdfa.lab.run.store import RunStore
 
 AXES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.lab.run.experiments import experiment, run_all, trick
 from tests.lab.run.test_interruption import complete
 from tokdfa.lab.config.expand import expand
-from tokdfa.lab.config.plan import describe
 from tokdfa.lab.run import execute
+from tokdfa.lab.run.plan import describe
 from tokdfa.lab.run.store import open_run
 
 TWO = {"constraints": [{"label": text, "choice": [text, text * 2]} for text in "ab"]}

@@ -23,9 +23,9 @@ SCRIPT = """
 import sys
 from tokdfa.backends import registry
 registry.BUILT_IN["fake"] = "tests.lab.run.fake_backends:Fake"
-from tokdfa.lab.run import execute
+from tokdfa.lab.run import execute, slots
 from tokdfa.lab.config.resolve import load_config
-execute.WORKING_SECONDS = 0.05
+slots.TELL_SECONDS = 0.05
 def tell(event):
     if event.event in ("group_started", "group_finished", "working"):
         print(event.event, flush=True)

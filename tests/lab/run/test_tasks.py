@@ -12,9 +12,9 @@ from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.measure import Outcome, Sample
 from tokdfa.lab.measure.workloads import Walk
-from tokdfa.lab.run.jobs import GroupResult, MemoryJob, MemoryResult, SpecialResult
-from tokdfa.lab.run.supervisor import Answer
+from tokdfa.lab.run.jobs import GroupResult
 from tokdfa.lab.run.tasks import GroupTask
+from tokdfa.lab.run.worker import Answer
 
 WALKS = (Walk((97,), None, False, False),)
 
@@ -31,10 +31,10 @@ def labels(job):
 
 def succeed(job, **statuses):
     """The answer to a job in which all goes well, or ends in these statuses."""
-    if isinstance(job, MemoryJob):
-        return Answer(result=MemoryResult(1, 2))
+    if job.walks is not None:
+        return Answer((1, 2))
     outcomes = [Outcome(label, status=statuses.get(label, "ok")) for label in labels(job)]
-    return Answer(result=GroupResult(tuple(outcomes), WALKS, 257, "f"))
+    return Answer(GroupResult(tuple(outcomes), WALKS, {"size": 257, "fingerprint": "f"}))
 
 
 def fail(kind, contender=-1, from_outside=False):
@@ -77,8 +77,7 @@ def test_who_takes_part_again_has_no_rows_and_its_failure_harms_nobody(group, fa
     assert statuses(rows) == {"wide": "ok", "lax": "ok"}
     together = [["fake", "wide", "lax"], *([["wide", "lax"]] if fails else [])]
     assert [labels(job) for job in jobs] == [*together, ["wide"], ["lax"]]
-    assert measured.statuses == {item.item_id: "ok" for item in new}
-    assert measured.failures == {}
+    assert [row["item_id"] for row in measured.tables["items"]] == [item.item_id for item in new]
 
 
 def test_a_kill_from_outside_is_forgiven_once_per_contender(group):
@@ -88,16 +87,13 @@ def test_a_kill_from_outside_is_forgiven_once_per_contender(group):
     assert [len(labels(job)) for job in jobs] == [3, 3, 3, 2, 1, 1]
 
 
-@pytest.mark.parametrize(
-    "failed", [fail("memory", 0), Answer(result=MemoryResult(failure=Failure("memory", "a memory")))]
-)
-def test_a_failure_while_measuring_memory_keeps_the_times(group, failed):
+def test_a_failure_while_measuring_memory_keeps_the_times(group):
     def timed(job):
         answer = succeed(job)
         answer.result.outcomes[0].samples.append(Sample("compile", 0, 0, 5_000))
         return answer
 
-    rows, _, _ = measure(group, timed, failed)
+    rows, _, _ = measure(group, timed, fail("memory", 0))
     assert (rows["fake"]["status"], rows["fake"]["message"]) == ("memory", "while measuring memory: a memory")
     assert rows["fake"]["compile_s"] == pytest.approx(5e-6)
     assert rows["fake"]["memory_peak_bytes"] is None
@@ -154,7 +150,7 @@ def bench(tmp_path):
 def sent(*cases, failure=None, **more):
     """The answer to a job that has sent rows of these cases, and has come to its end unless it failed."""
     rows = tuple((case, {"case": case, "by": failure}) for case in cases)
-    result = None if failure or more else SpecialResult()
+    result = None if failure or more else []
     return Answer(result, Failure(failure, f"a {failure}") if failure else None, rows=rows, **more)
 
 
@@ -170,7 +166,7 @@ def test_a_case_that_ends_its_process_costs_that_case_only(bench):
         ({0, 1, 2, 3}, {}), ({1, 2, 3}, {1: "timeout"}), ({3}, {1: "timeout", 2: "crash"}),
     ]  # fmt: skip
     assert [row["case"] for row in measured.tables["results"]] == [0, 1, 2, 3]
-    assert set(measured.statuses.values()) == {"ok"}
+    assert measured.tables["items"][0]["status"] == "ok"
 
 
 def test_a_process_that_ends_between_cases_is_followed_by_another(bench):
@@ -191,5 +187,5 @@ def test_a_case_killed_from_outside_is_forgiven_once(bench):
 def test_an_item_whose_failures_cannot_be_told_fails_itself(bench):
     _, jobs, measured = measure(bench, fail("error"), fail("error"))
     assert len(jobs) == 2
-    assert set(measured.statuses.values()) == {"error"}
+    assert measured.tables["items"][0]["status"] == "error"
     assert measured.tables["results"] == []

@@ -117,6 +117,16 @@ class ExperimentConfig(Strict):
         return next((entry for entry in self.backends if entry.label == self.reference), None)
 
     @property
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """Special kind -> its settings: the one kind of the experiment, or those that it measures beside backends."""
+        return self.settings if self.kind == "backends" else {self.kind: self.settings}
+
+    @property
+    def common(self) -> ExperimentConfig:
+        """What all groups share: without what each of their items holds itself, and need not travel twice."""
+        return self.model_copy(update={"constraints": [], "settings": {}})
+
+    @property
     def fingerprint(self) -> str:
         """10 hex digits of a hash of what results depend on (`identity`)."""
         unused = {key for key in OPTIONAL if not getattr(self, key)}

@@ -1,10 +1,11 @@
-"""Running an experiment: groups go to an executor, finished ones into the store, and nothing is measured twice.
+"""Running an experiment: groups go to where they are measured, finished ones into the store, nothing is measured twice.
 
-One loop gives groups to the executor (`executor`), as many as it has room for, and writes what they have come to. Only
-this loop writes. Ctrl-C, or SIGTERM, ends it at the next look, twenty times a second: finished groups are in the store,
-unfinished ones are measured from their beginning when the run is started again, on the same executor or on another.
-With several workers, groups are measured at the same time; they then compete for caches and memory, so use one worker
-for times that are to be quoted.
+A *place* measures groups, several at a time: the worker slots of this machine (`slots`) or a Dask cluster (`cluster`).
+One loop gives groups to it, as many as it has room for, and writes what they have come to. Only this loop writes, a
+whole group at a time, into the one part that belongs to the group. So whatever a place loses or does twice, when a
+worker dies or is restarted, is measured again or dropped, and a run that was begun in one place can be finished in
+another. Ctrl-C, or SIGTERM, ends the loop at its next look, twenty times a second: finished groups are in the store,
+unfinished ones are measured from their beginning when the run is started again.
 """
 
 from __future__ import annotations
@@ -14,19 +15,22 @@ import signal
 import threading
 import time
 from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tokdfa.core import jit
 from tokdfa.errors import OptionError
 from tokdfa.lab.config.expand import expand_groups
-from tokdfa.lab.config.plan import format_duration
 from tokdfa.lab.measure.limits import OK
 from tokdfa.lab.run import provenance
 from tokdfa.lab.run.cluster import LOCAL, DaskCluster
-from tokdfa.lab.run.executor import Processes
 from tokdfa.lab.run.kernel_steps import steps_of_experiment
+from tokdfa.lab.run.plan import format_duration
+from tokdfa.lab.run.slots import Slots
 from tokdfa.lab.run.store import RunStore
+from tokdfa.lab.run.worker import POLL_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,14 +38,28 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
-    from tokdfa.lab.run.executor import Executor
     from tokdfa.lab.run.tasks import Measured
 
-#: How often a callback hears what is being measured.
-WORKING_SECONDS = 0.5
-
+#: Groups at work at a time, each with a thread of ours that waits for it, however large a cluster is.
+MAX_AT_WORK = 1_000
 
 Event = Literal["warm_up", "started", "group_started", "working", "group_finished", "note", "ended"]
+
+
+class Place(Protocol):
+    """Where groups are measured."""
+
+    def room(self) -> int:
+        """How many groups may be measured at a time now. Raises ClusterError if the cluster is lost."""
+
+    def facts(self) -> dict[str, Any]:
+        """What to record of it, as entries of the provenance."""
+
+    def measure(self, group: Group, tell: Callable[[str], None]) -> Measured:
+        """Measure a group; `tell` is told what is being done. Raises ClusterError, and RunEnded after `close`."""
+
+    def close(self) -> None:
+        """Stop what is measured, and end what was started for it. May be called again."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +131,8 @@ def run(
     `folder`: where run folders go (default: ``results`` beside the experiment file); `progress` is called with events;
     `fresh`: drop what was measured earlier. `scheduler`: None for processes of this machine, ``dask:local`` for a Dask
     cluster of this machine, or the address of a scheduler. `workers`: how many processes (default 1), workers of the
-    local cluster (default: one a core), or workers to wait for (default 1).
+    local cluster (default: one a core), or workers to wait for (default 1). Several processes have a core each, but
+    share caches and the way to the memory, so take one for times that are to be quoted.
 
     Raises StoreError if the run folder is damaged or in use, ClusterError if a cluster cannot be used or is lost,
     MissingDependency without Dask. An interruption does not raise: the summary says so.
@@ -122,61 +141,45 @@ def run(
         raise OptionError(f"a run needs at least one worker, not {workers}")
     if scheduler is not None and scheduler != LOCAL and "://" not in scheduler:
         raise OptionError(f"a scheduler is {LOCAL}, or an address such as tcp://HOST:8786, not {scheduler!r}")
-    groups = expand_groups(config)
     store = RunStore.locate(config, folder)
     with store.lock():
         if not fresh:
             store.create(config)
-        execution = _Execution(config, groups, store, progress or (lambda event: None), fresh)
-        return execution.run(
-            lambda: open_executor(config, scheduler, workers, execution.say), scheduler in (None, LOCAL)
-        )
-
-
-def open_executor(
-    config: ExperimentConfig, scheduler: str | None, workers: int | None, say: Callable[[str], None]
-) -> Executor:
-    """The executor for a run, ready to begin; `say` takes messages. Raises as `run` does."""
-    if scheduler is None:
-        return Processes(config, workers or 1)
-    return DaskCluster(config, scheduler, workers, say)
+        return _Execution(config, store, progress or (lambda event: None), fresh).run(scheduler, workers)
 
 
 class _Execution:
-    """The state of one call of `run`. `left`: groups that nobody has begun; `begun`: items at work, by position.
+    """The state of one call of `run`. `left`: groups that nobody has begun; `at_work`: the others, by their future.
 
     With `fresh` what was measured earlier is dropped when there is somebody to measure it again, and not before.
     """
 
     def __init__(
-        self,
-        config: ExperimentConfig,
-        groups: list[Group],
-        store: RunStore,
-        callback: Callable[[Progress], None],
-        fresh: bool,
+        self, config: ExperimentConfig, store: RunStore, callback: Callable[[Progress], None], fresh: bool
     ) -> None:
-        self.config, self.groups, self.store, self.callback, self.fresh = config, groups, store, callback, fresh
+        self.config, self.store, self.callback, self.fresh = config, store, callback, fresh
+        self.groups = expand_groups(config)
         finished: dict[str, str] = {} if fresh else store.progress()[0]
-        self.left = [left for group in groups if (left := group.left(finished, config.reference)) is not None]
-        self.begun: dict[int, int] = {}
-        total = sum(len(group.items) for group in groups)
+        self.left = [left for group in self.groups if (left := group.left(finished, config.reference)) is not None]
+        self.at_work: dict[Future[Measured], Group] = {}
+        total = sum(len(group.items) for group in self.groups)
         found = total - sum(len(group.items) for group in self.left)
         self.summary = RunSummary(store.folder, total, found, command=config.command)
         self.started = time.monotonic()
         self.stop = False
 
-    def run(self, open_here: Callable[[], Executor], here: bool) -> RunSummary:
+    def run(self, scheduler: str | None, workers: int | None) -> RunSummary:
         with contextlib.ExitStack() as closing:
+            place: Place | None = None
             try:
                 record = provenance.collect(self.config, self.groups)
-                executor = None
                 if self.left:
-                    if here:
+                    if scheduler in (None, LOCAL):
                         self._warm_kernels()
-                    executor = open_here()
-                    closing.callback(executor.close)
-                    _merge(record, executor.facts())
+                    place = self._open_place(scheduler, workers)
+                    closing.callback(place.close)
+                    facts = place.facts()
+                    record |= {**facts, "environment": {**record["environment"], **facts["environment"]}}
             except KeyboardInterrupt:  # nothing has begun that a record would have to tell of
                 return self._end(interrupted=True)
             if self.fresh:
@@ -185,83 +188,90 @@ class _Execution:
             self.store.write_provenance(record)
             self._tell("started")
             try:
-                if executor is not None:
+                if place is not None:
                     with self._stopped_by_signals():
-                        self._work(executor, record)
+                        self._work(place, record)
             finally:
-                interrupted = self.stop or bool(self.left or self.begun)
+                interrupted = self.stop or bool(self.left or self.at_work)
                 record |= {"ended": provenance.now(), "interrupted": interrupted}
                 self.store.write_provenance(record)
         return self._end(interrupted)
 
+    def _open_place(self, scheduler: str | None, workers: int | None) -> Place:
+        if scheduler is None:
+            count = workers or 1
+            return Slots(self.config, count, own_cores=count > 1)
+        return DaskCluster(self.config, scheduler, workers, lambda message: self._tell("note", message))
+
     def _end(self, interrupted: bool) -> RunSummary:
-        self.summary.interrupted, self.summary.begun = interrupted, sum(self.begun.values())
+        self.summary.interrupted = interrupted
+        self.summary.begun = sum(len(group.items) for group in self.at_work.values())
         self.summary.seconds = time.monotonic() - self.started
         self._tell("ended")
         return self.summary
 
-    def say(self, message: str) -> None:
-        """Let people know."""
-        self._tell("note", message)
-
-    def _remember_earlier(self, record: dict[str, object]) -> None:
+    def _remember_earlier(self, record: dict[str, Any]) -> None:
         """Move the record of the last start into this one's ``earlier``, and say what has changed since."""
         before = self.store.read_provenance()
         if before is None:
             return
         record["earlier"] = [*before.pop("earlier", []), before]
         record["tokenizers"] = before.get("tokenizers", {})
-        if self.summary.found:
-            for change in provenance.differences(before, record):
-                self._note(f"since the earlier items were measured: {change}")
+        for change in provenance.differences(before, record) if self.summary.found else ():
+            self.summary.notes.append(f"since the earlier items were measured: {change}")
+            self._tell("note", self.summary.notes[-1])
 
     def _warm_kernels(self) -> None:
         """Compile those of tokdfa's kernels that this run will use, once a machine."""
         steps = steps_of_experiment(self.config)
         if not steps or jit.is_warm(steps):
             return
-        total = len(steps)
         for title, done, total in jit.warm_up(steps):
             self.summary.kernels = (done, total)
             self._tell("warm_up", f"compiling kernels once: {title} ({done} of {total} done)")
-        self.summary.kernels = (total, total)
+        self.summary.kernels = (len(steps), len(steps))
 
-    def _work(self, executor: Executor, record: dict[str, object]) -> None:
-        last_told = 0.0
-        while (self.left or self.begun) and not self.stop:
-            while self.left and executor.begin(self.left[0]):
-                group = self.left.pop(0)
-                self.begun[group.position] = len(group.items)
-                self._tell("group_started", group.title, group)
-            for group, measured in executor.poll():
-                del self.begun[group.position]
-                self._end_group(group, measured, record)
-            if time.monotonic() - last_told > WORKING_SECONDS:
-                last_told = time.monotonic()
-                for group, doing in executor.activities():
-                    self._tell("working", doing, group)
+    def _work(self, place: Place, record: dict[str, Any]) -> None:
+        said: SimpleQueue[tuple[Group, str]] = SimpleQueue()
 
-    def _end_group(self, group: Group, measured: Measured, record: dict[str, object]) -> None:
+        def measure(group: Group) -> Measured:
+            return place.measure(group, lambda doing: said.put((group, doing)))
+
+        with ThreadPoolExecutor(MAX_AT_WORK) as threads:
+            try:
+                while (self.left or self.at_work) and not self.stop:
+                    while self.left and len(self.at_work) < min(place.room(), MAX_AT_WORK):
+                        group = self.left.pop(0)
+                        self.at_work[threads.submit(measure, group)] = group
+                        self._tell("group_started", group.title, group)
+                    if not self.at_work:
+                        time.sleep(POLL_SECONDS)
+                    done, _ = wait(self.at_work, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                    while not said.empty():
+                        group, doing = said.get()
+                        self._tell("working", doing, group)
+                    for future in done:
+                        self._end_group(future, record)
+                    place.room()
+            finally:
+                place.close()
+
+    def _end_group(self, future: Future[Measured], record: dict[str, Any]) -> None:
+        group, measured = self.at_work[future], future.result()
         self.store.write_group(group, measured.tables)
-        tokenizers = record["tokenizers"]
-        assert isinstance(tokenizers, dict)
-        if measured.vocab_size is not None:
-            facts = {"size": measured.vocab_size, "fingerprint": measured.tokenizer_fingerprint}
-            tokenizers[group.items[0].tokenizer] = facts
-        self.summary.statuses.update(measured.statuses.values())
-        for label, failure in measured.failures.items():
-            self._tell("note", f"{group.title} / {label}: {failure}", group)
+        del self.at_work[future]
+        if measured.vocabulary is not None:
+            record["tokenizers"][group.items[0].tokenizer] = measured.vocabulary
+        for row in measured.tables["items"]:
+            self.summary.statuses[row["status"]] += 1
+            if row["status"] != OK:
+                self._tell("note", f"{group.title} / {row['label']}: {row['status']}: {row['message']}", group)
         self._tell("group_finished", group.title, group)
-
-    def _note(self, message: str) -> None:
-        self.summary.notes.append(message)
-        self.say(message)
 
     def _tell(self, event: Event, message: str = "", group: Group | None = None) -> None:
         elapsed, measured = time.monotonic() - self.started, self.summary.measured
-        left = self.summary.total - self.summary.found - measured
-        remaining = elapsed / measured * left if measured else None
         done = self.summary.found + measured
+        remaining = elapsed / measured * (self.summary.total - done) if measured else None
         self.callback(Progress(event, done, self.summary.total, elapsed, remaining, group, message))
 
     @contextlib.contextmanager
@@ -272,20 +282,17 @@ class _Execution:
             return
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
         def ask_for_the_end(number: int, frame: object) -> None:
             self.stop = True
-            for known, handler in before.items():
-                signal.signal(known, handler)
+            restore()
 
         for number in before:
             signal.signal(number, ask_for_the_end)
         try:
             yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
-def _merge(record: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Add an executor's facts to the provenance: to the environment, or in place of what was known of this machine."""
-    record |= {**facts, "environment": {**record["environment"], **facts["environment"]}}
+            restore()

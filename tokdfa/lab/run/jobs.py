@@ -1,8 +1,7 @@
 """What a worker's fork measures: one group side by side, the memory of one contender, or one item of a special kind.
 
-A job holds the items to be measured and the experiment that they are of; its result is plain data. The `Workbench`
-holds what is made once a tokenizer and inherited by every fork: the tokenizer and the backends, loaded and built
-before anything is timed.
+A job and its result are plain data. The `Workbench` holds what is made once a tokenizer and inherited by every fork:
+the tokenizer and the backends, loaded and built before anything is timed.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core import jit
-from tokdfa.lab.kinds import load_kind
+from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.measure.batch import measure_batches
 from tokdfa.lab.measure.cases import NOBODY, CaseQueue
 from tokdfa.lab.measure.growing import load_part
-from tokdfa.lab.measure.limits import GOT_THROUGH, Failure, attempt, failure_of
+from tokdfa.lab.measure.limits import Failure, attempt, failure_of
 from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.lab.config.expand import Item
     from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
-    from tokdfa.lab.declare.kind import Kind
     from tokdfa.lab.measure.cases import Cases
     from tokdfa.lab.measure.constraint_entry import ConstraintEntry
     from tokdfa.lab.measure.growing import VocabularyPart
@@ -44,63 +42,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """Measure the backends of `items` side by side on the one constraint and workload that they share.
+    """What one process measures: the backends of `items`, side by side on the constraint and workload that they share;
+    given `walks`, which those have replayed, the memory of one item's backend; or the one item of a special kind.
 
-    `config`: the experiment, of which reference, measures, repeats, limits, batch and known are used.
+    `config`: the experiment, of which reference, measures, repeats, limits, batch and known are used. `cases`: of a
+    special item that has some; `done` have their rows, and `failures` says how earlier processes were ended.
     """
 
     config: ExperimentConfig
     items: tuple[Item, ...]
-
-
-@dataclass(frozen=True)
-class MemoryJob(Job):
-    """Measure the memory of the one item's backend, with the `walks` that its group has replayed."""
-
-    walks: tuple[Walk, ...] = ()
-
-
-@dataclass(frozen=True)
-class SpecialJob(Job):
-    """Measure the one item, of a special kind: ``target`` is the place of that, "module:KIND".
-
-    `cases`: of an item that has some; `done` have their rows, and `failures` says how earlier processes were ended.
-    """
-
-    target: str = ""
+    walks: tuple[Walk, ...] | None = None
     cases: Cases | None = None
     done: frozenset[int] = frozenset()
     failures: Mapping[int, Failure] = field(default_factory=dict)
 
+    def limits(self, contender: int) -> Limits:
+        """The limits that hold while a contender, or a case, is at work."""
+        return self.config.limits if self.cases is None or contender == NOBODY else self.cases.limits
+
 
 @dataclass(frozen=True)
 class GroupResult:
-    """What a `Job` found. `walks`: what was replayed."""
+    """What was found side by side. `walks`: what was replayed; `vocabulary`: its ``size`` and ``fingerprint``."""
 
     outcomes: tuple[Outcome, ...]
     walks: tuple[Walk, ...]
-    vocab_size: int
-    tokenizer_fingerprint: str
+    vocabulary: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class MemoryResult:
-    """Bytes; or why there are none."""
-
-    peak: int | None = None
-    retained: int | None = None
-    failure: Failure | None = None
-
-
-@dataclass(frozen=True)
-class SpecialResult:
-    """The rows of a special item, those of cases apart; or why there are none."""
-
-    rows: tuple[dict[str, Any], ...] = ()
-    failure: Failure | None = None
-
-
-Result = GroupResult | MemoryResult | SpecialResult
+if TYPE_CHECKING:
+    #: Of backends side by side; of memory, its peak and what is retained, in bytes; the rows of a special item, without
+    #: those of cases; or why there is none of these.
+    Result = GroupResult | tuple[int, int] | list[dict[str, Any]] | Failure
+    #: Is given the rows of cases as they come, each with its case.
+    Send = Callable[[tuple[int, dict[str, Any]]], None]
 
 
 @dataclass
@@ -120,14 +95,15 @@ class Workbench:
         warmed up in each fork instead, as their engines may start threads, which do not survive a fork.
         """
         board.begin(-1, "prepare")
-        if isinstance(job, SpecialJob):
-            kind = load_kind(job.target)
-            if job.target.startswith("tokdfa."):
-                self._load_kernels(steps_of_kind(kind, job.items[0].settings))
+        first = job.items[0]
+        if first.backend is None:
+            kind = find_kind(first.kind)
+            if targets()[first.kind].startswith("tokdfa."):
+                self._load_kernels(steps_of_kind(kind, first.settings))
             if kind.prepare is not None:
-                kind.prepare(dict(job.items[0].settings))
+                kind.prepare(dict(first.settings))
             return
-        name = job.items[0].tokenizer
+        name = first.tokenizer
         assert name is not None
         if self.tokenizer is None or self.tokenizer.name != name:
             self.tokenizer, self.backends = load_part(name), {}
@@ -156,22 +132,16 @@ class Workbench:
         return backend
 
 
-def limits_of(job: Job, contender: int) -> Limits:
-    """The limits that hold while a contender, or a case, is at work."""
-    if isinstance(job, SpecialJob) and job.cases is not None and contender != NOBODY:
-        return job.cases.limits
-    return job.config.limits
-
-
-def run_job(job: Job, bench: Workbench, board: Board, send: Callable[[tuple[int, dict[str, Any]]], None]) -> Result:
-    """Measure. To be called in a fork of the process that has prepared `bench`; `send` is given the rows of cases."""
-    if isinstance(job, SpecialJob):
+def run_job(job: Job, bench: Workbench, board: Board, send: Send) -> Result:
+    """Measure. To be called in a fork of the process that has prepared `bench`."""
+    first = job.items[0]
+    if first.backend is None:
         return _run_special(job, board, send)
-    entry = job.items[0].constraint
-    assert entry is not None
-    if isinstance(job, MemoryJob):
-        return _run_memory(job, entry.build(), bench, board)
-    return _run_group(job, entry.build(), bench, board)
+    assert first.constraint is not None
+    constraint = first.constraint.build()
+    return (
+        _run_group(job, constraint, bench, board) if job.walks is None else _run_memory(job, constraint, bench, board)
+    )
 
 
 def _run_group(job: Job, constraint: Constraint, bench: Workbench, board: Board) -> GroupResult:
@@ -212,7 +182,8 @@ def _run_group(job: Job, constraint: Constraint, bench: Workbench, board: Board)
             one for one in contender.outcome.samples if one.measure in measures or one.measure.startswith("batch_")
         ]
     vocabulary = bench.tokenizer.vocabulary
-    return GroupResult(tuple(outcomes), tuple(walks), vocabulary.size, vocabulary.fingerprint)
+    facts = {"size": vocabulary.size, "fingerprint": vocabulary.fingerprint}
+    return GroupResult(tuple(outcomes), tuple(walks), facts)
 
 
 def _make_masks(backend: Backend, entry: ConstraintEntry, tokenizer: Encoder) -> None:
@@ -267,44 +238,27 @@ def _decide_walks(
     return []
 
 
-def _run_memory(job: MemoryJob, constraint: Constraint, bench: Workbench, board: Board) -> MemoryResult:
+def _run_memory(job: Job, constraint: Constraint, bench: Workbench, board: Board) -> Result:
     backend = bench.backends[job.items[0].label]
     if isinstance(backend, Failure):
-        return MemoryResult(failure=backend)
+        return backend
     board.begin(0, "warm up")
     warm_up(backend, constraint.kind)
     backend.supports(constraint)  # a peer translates the pattern here, which is not its own memory
-    found = attempt(measure_memory, backend, constraint, job.walks, lambda: board.begin(0, "memory"))
-    return MemoryResult(failure=found) if isinstance(found, Failure) else MemoryResult(*found)
+    return measure_memory(backend, constraint, job.walks or (), lambda: board.begin(0, "memory"))
 
 
-def _run_special(job: SpecialJob, board: Board, send: Callable[[tuple[int, dict[str, Any]]], None]) -> SpecialResult:
-    kind, settings, seed = load_kind(job.target), dict(job.items[0].settings), job.items[0].seed
+def _run_special(job: Job, board: Board, send: Send) -> list[dict[str, Any]]:
+    item = job.items[0]
+    kind, settings = find_kind(item.kind), dict(item.settings)
     if job.cases is None:
         assert kind.measure is not None
         board.begin(NOBODY, "run")
-        found = attempt(kind.measure, settings, seed)
-        return SpecialResult(failure=found) if isinstance(found, Failure) else SpecialResult(tuple(found))
+        return list(kind.measure(settings, item.seed))
+    assert kind.measure_cases is not None
     left = tuple(case for case in range(job.cases.count) if case not in job.done)
     board.begin(NOBODY, "prepare")
-    queue = CaseQueue(job.cases, left, board, job.failures)
-    return SpecialResult(failure=attempt(_run_cases, kind, settings, seed, queue, send))
-
-
-def _run_cases(
-    kind: Kind,
-    settings: dict[str, Any],
-    seed: int,
-    queue: CaseQueue,
-    send: Callable[[tuple[int, dict[str, Any]]], None],
-) -> None:
-    """Send the rows of cases as they come."""
-    assert kind.measure_cases is not None
-    for row in kind.measure_cases(settings, seed, queue):
+    for row in kind.measure_cases(settings, item.seed, CaseQueue(job.cases, left, board, job.failures)):
         gc.collect()
         send(row)
-
-
-def failed(outcome: Outcome) -> bool:
-    """Whether an outcome is too incomplete for its memory to be measured."""
-    return outcome.status not in GOT_THROUGH
+    return []

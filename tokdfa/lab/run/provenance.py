@@ -36,7 +36,7 @@ GIT_SECONDS = 10.0
 
 
 def collect(config: ExperimentConfig, groups: Iterable[Group]) -> dict[str, Any]:
-    """All that is known at the start of a run, the executor's facts apart; about 0.3 s, most of it the calibration."""
+    """All that is known at the start of a run, the place's facts apart; about 0.3 s, most of it the calibration."""
     return {
         "experiment": config.name,
         "fingerprint": config.fingerprint,

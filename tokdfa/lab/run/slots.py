@@ -1,20 +1,16 @@
-"""Where groups are measured on one machine: worker slots, shared by the threads that ask for groups.
-
-A run in processes asks from threads of its own (`tokdfa.lab.run.executor`), a run on a cluster from the tasks of its
-Dask workers (`tokdfa.lab.run.cluster_worker`); from there on both go the same way.
-"""
+"""Worker slots: where groups are measured on one machine, by a run itself or by a worker of its cluster."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.locks import new_lock
 from tokdfa.lab.run.cores import take_cores, threads_of
-from tokdfa.lab.run.supervisor import POLL_SECONDS, Supervisor
 from tokdfa.lab.run.tasks import GroupTask
+from tokdfa.lab.run.worker import POLL_SECONDS, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,82 +19,101 @@ if TYPE_CHECKING:
     from tokdfa.lab.config.experiment import ExperimentConfig
     from tokdfa.lab.run.tasks import Measured
 
+    #: Is told what is being measured; may raise RunEnded.
+    Tell = Callable[[str], None]
+
 #: How often is said what is being measured.
 TELL_SECONDS = 0.5
+#: So long a worker is kept that has nothing to do.
+IDLE_SECONDS = 5.0
 
 
-class _Ended(Exception):
+class RunEnded(Exception):
     """The run has ended, and with it what is measured for it."""
 
 
 class Slots:
-    """What one run needs on a machine: workers that are kept for its next groups, and whether it is still on."""
+    """What one run has on a machine: `count` slots, and the workers that wait for its next groups.
 
-    def __init__(self) -> None:
-        self.ended = threading.Event()
-        self._idle: list[Supervisor] = []
+    `own_cores`: a group is measured on cores that nothing else of ours measures on, as soon as they are free, so only
+    as many groups are measured at a time as there are cores. They still share caches and the way to the memory.
+    """
+
+    def __init__(self, config: ExperimentConfig, count: int, *, own_cores: bool) -> None:
+        self._config, self._count, self._own_cores = config.common, count, own_cores
+        self._ended = threading.Event()
+        self._idle: dict[Worker, threading.Timer] = {}
         self._lock = new_lock()
 
-    def measure(
-        self, config: ExperimentConfig, group: Group, tell: Callable[[str], None], own_cores: bool
-    ) -> Measured | None:
-        """Measure a group; None if the run has ended before.
+    def room(self) -> int:
+        """How many groups may be measured at a time."""
+        return self._count
 
-        Of `config`, what all groups share is used: reference, measures, repeats and limits. `own_cores`: on cores that
-        nothing else of ours measures on, as soon as they are free.
-        """
+    def facts(self) -> dict[str, Any]:
+        """What to record of this place, as entries of the provenance."""
+        return {"environment": {"scheduler": "processes", "workers": self._count}}
+
+    def measure(self, group: Group, tell: Tell) -> Measured:
+        """Measure a group. Raises RunEnded if the run ends before, be it that `tell` says so."""
         told = 0.0
 
-        def tell_at_times(doing: str) -> None:
+        def look(doing: str) -> None:
             nonlocal told
-            if self.ended.is_set():
-                raise _Ended
+            if self._ended.is_set():
+                raise RunEnded
             if time.monotonic() - told > TELL_SECONDS:
                 told = time.monotonic()
                 tell(doing)
 
-        try:
-            with self._cores(threads_of(group) if own_cores else 0) as processors, self._supervisor(group) as chosen:
-                chosen.processors = processors
-                return GroupTask(config, group, chosen.run, tell_at_times).measure()
-        except _Ended:
-            return None
+        with self._cores(group, look) as processors, self._worker(group.items[0].tokenizer) as worker:
+            worker.processors = processors
+            return GroupTask(self._config, group, worker.run, look).measure()
 
-    def end(self) -> None:
-        """Stop what is measured, and end the workers that are not at work."""
+    def close(self) -> None:
+        """Stop what is measured, and end the workers."""
         with self._lock:
-            self.ended.set()
-            idle, self._idle = self._idle, []
-        for supervisor in idle:
-            supervisor.close()
+            self._ended.set()
+        for worker in list(self._idle):
+            self._end_idle(worker)
+
+    def _end_idle(self, worker: Worker) -> None:
+        with self._lock:
+            timer = self._idle.pop(worker, None)
+        if timer is not None:
+            timer.cancel()
+            worker.close()
 
     @contextlib.contextmanager
-    def _supervisor(self, group: Group) -> Iterator[Supervisor]:
-        """One that has loaded the group's tokenizer, if there is one; kept for the next group if all goes well."""
+    def _worker(self, tokenizer: str | None) -> Iterator[Worker]:
+        """One that has loaded this tokenizer, if there is one; kept for the next group if all goes well."""
         with self._lock:
-            self._idle.sort(key=lambda one: one.tokenizer == group.items[0].tokenizer)
-            supervisor = self._idle.pop() if self._idle else Supervisor()
+            idle = sorted(self._idle, key=lambda one: one.tokenizer != tokenizer)
+            worker = idle[0] if idle else Worker()
+            if idle:
+                self._idle.pop(worker).cancel()
         try:
-            yield supervisor
+            yield worker
         except BaseException:
-            supervisor.close()
+            worker.close()
             raise
+        timer = threading.Timer(IDLE_SECONDS, self._end_idle, [worker])
+        timer.daemon = True
         with self._lock:
-            if not self.ended.is_set():
-                self._idle.append(supervisor)
-                return
-        supervisor.close()
+            self._idle[worker] = timer
+            timer.start()
+        if self._ended.is_set():
+            self._end_idle(worker)
 
     @contextlib.contextmanager
-    def _cores(self, count: int) -> Iterator[tuple[int, ...] | None]:
-        """The processors of so many cores, as soon as they are free; of no cores None, wherever the system likes."""
-        if not count:
+    def _cores(self, group: Group, look: Tell) -> Iterator[tuple[int, ...] | None]:
+        """The processors of as many cores as the group needs, once they are free; None: wherever the system likes."""
+        if not self._own_cores:
             yield None
             return
-        while (lease := take_cores(count)) is None:
-            if self.ended.wait(POLL_SECONDS):
-                raise _Ended
+        while (reservation := take_cores(threads_of(group))) is None:
+            look(f"{group.title}: waiting for a free core")
+            time.sleep(POLL_SECONDS)
         try:
-            yield lease.processors
+            yield reservation.processors
         finally:
-            lease.release()
+            reservation.release()

@@ -22,23 +22,25 @@ import contextlib
 import io
 import itertools
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tokdfa.core.stored_file import BLANK, check_seal, seal, write_atomically
 from tokdfa.errors import StoreError
 from tokdfa.lab.measure.workloads import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pandas as pd
     import pyarrow as pa
 
     from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
+
+T = TypeVar("T")
 
 TABLES = ("items", "samples", "results")
 CONFIG, PROVENANCE, LOCK = "config.yaml", "provenance.json", "run.lock"
@@ -142,14 +144,11 @@ class RunStore:
 
 @dataclass(frozen=True)
 class Run:
-    """The reading side of a run folder. Frames are in the order of the experiment; each call reads the files anew.
-
-    Backends that are not in the experiment any more are left out. `_item_rows`: name of an items part -> the columns
-    of its rows that say which items they are. A part is named after its items, so these never change.
+    """The reading side of a run folder: what is finished when it is first read. Frames are in the order of the
+    experiment, without backends that are not in it any more. StoreError names a damaged part.
     """
 
     folder: Path
-    _item_rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -163,62 +162,56 @@ class Run:
 
     def items(self) -> pd.DataFrame:
         """One row per item, columns as in ``COLUMNS["items"]``; integers are nullable."""
-        return self._of_backends(self._frame("items"))
+        return self._items.copy()
 
     def samples(self) -> pd.DataFrame:
         """One row per timed call, columns as in ``COLUMNS["samples"]``."""
-        return self._of_backends(self._frame("samples"))
+        frame = _to_frame(self._tables("samples"), "samples")
+        ranks = frame["item_id"].map({item_id: rank for rank, item_id in enumerate(self._items["item_id"])})
+        return frame.loc[ranks.sort_values(kind="stable").dropna().index].reset_index(drop=True)
 
     def results(self) -> pd.DataFrame:
         """The rows of a special kind of experiment: `item_id`, and the columns of that kind."""
-        return self._frame("results")
+        return _to_frame(self._tables("results"), "results")
 
-    def _of_backends(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of the experiment's items, in its order."""
-        ranks = frame["item_id"].map(self._ranks())
-        return frame.loc[ranks.sort_values(kind="stable").dropna().index].reset_index(drop=True)
+    @cached_property
+    def _finished(self) -> list[str]:
+        """The names of the parts of finished groups, in order."""
+        return [path.name for path in _parts(self.folder, "items")]
 
-    def _ranks(self) -> dict[str, int]:
-        """Item id -> its place among the stored items of the experiment."""
-        entries = self.config.get("backends") or []
+    @cached_property
+    def _items(self) -> pd.DataFrame:
+        parts = self._tables("items")
+        positions = [
+            name.partition("-")[0]
+            for name, part in zip(self._finished, parts, strict=True)
+            for _ in range(part.num_rows)
+        ]
+        rows = [row for part in parts for row in part.select(["tokenizer", "label", "options"]).to_pylist()]
+        found = zip(positions, map(self._place, rows), itertools.count())
+        order = [number for *_, number in sorted(one for one in found if one[1] is not None)]
+        return _to_frame(parts, "items").iloc[order].reset_index(drop=True)
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], int]:
+        """Label and options of each backend of the experiment -> its place."""
         try:
-            labels = [(one["label"], canonical_json(one["options"])) for one in entries]
+            labels = [(one["label"], canonical_json(one["options"])) for one in self.config.get("backends") or []]
         except (KeyError, TypeError) as error:
             raise StoreError(
                 f"{self.folder / CONFIG} is damaged or edited (backends: {error!r}); restore it, or start afresh"
             ) from None
-        places = {label: place for place, label in enumerate(labels)}
-        found = []
-        for part in _parts(self.folder, "items"):
-            position = part.name.partition("-")[0]
-            if part.name not in self._item_rows:
-                self._read("items", part)
-            for row in self._item_rows[part.name]:
-                place: int | None = 0
-                if entries and row["tokenizer"] is not None:  # else of a special kind
-                    place = places.get((row["label"], canonical_json(json.loads(row["options"] or "null"))))
-                if place is not None:
-                    found.append((position, place, row["item_id"]))
-        return {item_id: rank for rank, (_, _, item_id) in enumerate(sorted(found, key=lambda one: one[:2]))}
+        return {label: place for place, label in enumerate(labels)}
 
-    def _read(self, table: str, path: Path) -> pa.Table:
-        part = read_part(path)
-        if table == "items":
-            self._item_rows[path.name] = part.select(["item_id", "tokenizer", "label", "options"]).to_pylist()
-        return part
+    def _place(self, row: dict[str, Any]) -> int | None:
+        """Where an item stands in its group; None if its backend is not in the experiment."""
+        if not self._places or row["tokenizer"] is None:  # of a special kind
+            return 0
+        return self._places.get((row["label"], canonical_json(json.loads(row["options"] or "null"))))
 
-    def _frame(self, table: str) -> pd.DataFrame:
-        import pandas as pd
-        import pyarrow as pa
-
-        finished = {path.name for path in _parts(self.folder, "items")}
-        parts = [self._read(table, path) for path in _parts(self.folder, table) if path.name in finished]
-        if not parts:
-            schema = _schema(COLUMNS[table]) if table in COLUMNS else pa.schema([("item_id", pa.string())])
-            parts = [schema.empty_table()]
-        nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
-        merged = pa.concat_tables(_with_equal_types(parts), promote_options="permissive")
-        return merged.to_pandas(types_mapper=nullable.get)
+    def _tables(self, table: str) -> list[pa.Table]:
+        paths = [self.folder / table / name for name in self._finished]
+        return [read_part(path) for path in paths if table == "items" or path.exists()]
 
 
 def open_run(folder: str | Path) -> Run:
@@ -233,26 +226,14 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The resolved experiment of a run folder, as plain data."""
     import yaml
 
-    path = folder / CONFIG
-    try:
-        data = yaml.safe_load(_read_sealed(path).decode())
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise StoreError(
-            f"{path} is damaged or edited ({_first_line(error)}); restore it, or start the run afresh"
-        ) from None
-    if not isinstance(data, dict):
-        raise StoreError(f"{path} is damaged (it holds no keys); start the run afresh")
-    return data
+    return _read(
+        folder / CONFIG, lambda content: _object(yaml.safe_load(content)), "restore it, or start the run afresh"
+    )
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; StoreError if the file is damaged."""
-    try:
-        data = json.loads(_read_sealed(path).decode())
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} is damaged ({_first_line(error)}); delete it and start the run again") from None
-    if not isinstance(data, dict):
-        raise StoreError(f"{path} is damaged (it holds no keys); delete it and start the run again")
+    data = _read(path, lambda content: _object(json.loads(content)), "delete it and start the run again")
     data.pop(_SEAL, None)
     return data
 
@@ -262,15 +243,30 @@ def read_part(path: Path) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(pa.BufferReader(_read_sealed(path)), page_checksum_verification=True) as file:
+    def parse(content: bytes) -> pa.Table:
+        with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
             return file.read().replace_schema_metadata(None)
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        items_part = path.parent.parent / "items" / path.name
-        raise StoreError(
-            f"{path} is damaged ({_first_line(error)}); delete {items_part} and start the run again: "
-            "only the items of this part are measured anew"
-        ) from None
+
+    items_part = path.parent.parent / "items" / path.name
+    remedy = f"delete {items_part} and start the run again: only the items of this part are measured anew"
+    return _read(path, parse, remedy)
+
+
+def _read(path: Path, parse: Callable[[bytes], T], remedy: str) -> T:
+    """What a sealed file holds. StoreError if it is damaged, with the remedy."""
+    try:
+        content = path.read_bytes()
+        check_seal(content, required=False)
+        return parse(content)
+    except Exception as error:  # whatever strange content makes yaml, json or pyarrow stumble over
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StoreError(f"{path} is damaged or edited ({said}); {remedy}") from None
+
+
+def _object(data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise ValueError("it holds no keys")
+    return data
 
 
 @contextlib.contextmanager
@@ -288,13 +284,6 @@ def _writing(path: Path) -> Iterator[None]:
 def _write_sealed(path: Path, content: bytes) -> None:
     with _writing(path):
         write_atomically(path, seal(content))
-
-
-def _read_sealed(path: Path) -> bytes:
-    """The bytes of a file; ValueError if they do not match their digest, OSError."""
-    content = path.read_bytes()
-    check_seal(content, required=False)
-    return content
 
 
 def _parts(folder: Path, table: str) -> list[Path]:
@@ -324,14 +313,29 @@ def _free_column(values: Sequence[Any]) -> pa.Array:
     if not any(isinstance(value, dict | list | tuple) for value in values):
         with contextlib.suppress(pa.ArrowException):
             return pa.array(values)
-    return pa.array([_as_text(value) for value in values], pa.string())
+    return _texts(values)
 
 
-def _as_text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
+def _texts(values: Sequence[Any]) -> pa.Array:
+    """Text as it is, everything else as JSON."""
+    import pyarrow as pa
+
+    texts = [one if one is None or isinstance(one, str) else json.dumps(one, default=str) for one in values]
+    return pa.array(texts, pa.string())
 
 
-def _with_equal_types(parts: Sequence[pa.Table]) -> list[pa.Table]:
+def _to_frame(parts: Sequence[pa.Table], table: str) -> pd.DataFrame:
+    """The parts, one below the other; none of them is a frame with the columns of the table, and no rows."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if not parts:
+        parts = [(_schema(COLUMNS[table]) if table in COLUMNS else pa.schema([("item_id", pa.string())])).empty_table()]
+    nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
+    return pa.concat_tables(_agreed(parts), promote_options="permissive").to_pandas(types_mapper=nullable.get)
+
+
+def _agreed(parts: Sequence[pa.Table]) -> list[pa.Table]:
     """The parts with text in every column on whose type they do not agree, so that they can be put together."""
     import pyarrow as pa
 
@@ -341,22 +345,15 @@ def _with_equal_types(parts: Sequence[pa.Table]) -> list[pa.Table]:
             number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
             types.setdefault(column.name, set()).add("number" if number else str(column.type))
     unequal = {name for name, found in types.items() if len(found) > 1}
-    agreed = []
-    for part in parts:
-        for position, name in enumerate(part.column_names):
-            if name in unequal:
-                values = [_as_text(value) for value in part.column(position).to_pylist()]
-                part = part.set_column(position, name, pa.array(values, pa.string()))
-        agreed.append(part)
-    return agreed
+    return [
+        pa.table(
+            {name: _texts(part[name].to_pylist()) if name in unequal else part[name] for name in part.column_names}
+        )
+        for part in parts
+    ]
 
 
 def _schema(columns: Mapping[str, str]) -> pa.Schema:
     import pyarrow as pa
 
-    types = {"string": pa.string(), "int64": pa.int64(), "int32": pa.int32(), "float64": pa.float64()}
-    return pa.schema([(name, types[kind]) for name, kind in columns.items()])
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])

@@ -1,9 +1,9 @@
 """The way of one group through its jobs: measure side by side, leave out who broke a limit, then memory one by one.
 
-A task knows which job comes next and what its end means. It does no work itself: a `Supervisor` has each job done by a
-worker. When the group's job dies, the contender that was at work gets its failure, and the job starts again
-without it; what the others had measured by then is dropped, so that all their numbers come from one undisturbed pass.
-A SIGKILL from outside is forgiven once for each contender: it may have been meant for anything.
+A task knows which job comes next and what its end means. It does no work itself: a `Worker` carries each job out. When
+the group's job dies, the contender that was at work gets its failure, and the job starts again without it; what the
+others had measured by then is dropped, so that all their numbers come from one undisturbed pass. A SIGKILL from outside
+is forgiven once for each contender: it may have been meant for anything.
 """
 
 from __future__ import annotations
@@ -15,21 +15,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.kinds import load_kind, targets
+from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.cases import NOBODY
-from tokdfa.lab.measure.limits import OK, Failure
+from tokdfa.lab.measure.limits import GOT_THROUGH, Failure
 from tokdfa.lab.measure.measure import Outcome
-from tokdfa.lab.run.jobs import GroupResult, Job, MemoryJob, MemoryResult, SpecialJob, SpecialResult, failed
+from tokdfa.lab.run.jobs import GroupResult, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tokdfa.constraint import Constraint
     from tokdfa.lab.config.expand import Group, Item
     from tokdfa.lab.config.experiment import ExperimentConfig
     from tokdfa.lab.measure.limits import Activity
-    from tokdfa.lab.measure.workloads import Walk
-    from tokdfa.lab.run.supervisor import Answer
+    from tokdfa.lab.run.worker import Answer
 
     Rows = list[dict[str, Any]]
     Carry = Callable[[Job, Callable[[Activity], None]], Answer]
@@ -38,155 +36,139 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Measured:
     """What a group has come to, as plain data that another machine may have sent: the rows of each table of the store,
-    item id -> status, label -> "status: message" of those that failed, and the vocabulary, None if it was not loaded.
+    and ``size`` and ``fingerprint`` of the vocabulary, None if it was not loaded.
     """
 
     tables: dict[str, Rows]
-    statuses: dict[str, str]
-    failures: dict[str, str]
-    vocab_size: int | None
-    tokenizer_fingerprint: str | None
+    vocabulary: dict[str, Any] | None
 
 
 class GroupTask:
-    """One group on its way through its jobs. `carry(job, look)` has a job measured, as `Supervisor.run` does; `tell` is
+    """One group on its way through its jobs. `carry(job, look)` has a job measured, as `Worker.run` does; `tell` is
     given what is being done, some twenty times a second.
     """
 
     def __init__(self, config: ExperimentConfig, group: Group, carry: Carry, tell: Callable[[str], None]) -> None:
-        # what every item holds already need not travel with each job
-        self.config = config.model_copy(update={"constraints": [], "settings": {}})
-        self.group, self._carry, self._tell = group, carry, tell
-        first = group.items[0]
-        self.constraint: Constraint | None = first.constraint.build() if first.constraint else None
-        self.outcomes: dict[str, Outcome] = {}
-        self.results: Rows = []
-        self.vocab_size: int | None = None
-        self.tokenizer_fingerprint: str | None = None
-        self._forgiven: set[str] = set()
+        self._config, self._group, self._carry, self._tell = config, group, carry, tell
+        self._outcomes: dict[str, Outcome] = {}
+        self._results: Rows = []
+        self._vocabulary: dict[str, Any] | None = None
+        self._forgiven: set[tuple[str, int]] = set()
         self._started = time.monotonic()
 
     def measure(self) -> Measured:
         """Measure the group, whatever happens to its jobs."""
-        while left := [item for item in self.group.items if item.label not in self.outcomes]:
+        while left := [item for item in self._group.items if item.label not in self._outcomes]:
             if left[0].backend is None:
                 self._measure_special(left[0])
             else:
-                self._measure_together([item for item in self.group.beside if item.label not in self.outcomes] + left)
-        return Measured(self.tables(), self.statuses(), self.failures(), self.vocab_size, self.tokenizer_fingerprint)
+                beside = [item for item in self._group.beside if item.label not in self._outcomes]
+                self._measure_together((*beside, *left))
+        return Measured(self._tables(), self._vocabulary)
 
-    def _measure_together(self, items: list[Item]) -> None:
+    def _measure_together(self, items: tuple[Item, ...]) -> None:
         """Measure backends side by side, then the memory of each; or leave out who has broken a limit."""
-        answer = self._answer(Job(self.config, tuple(items)), items)
+        answer = self._answer(Job(self._config, items))
         result = answer.result
         if not isinstance(result, GroupResult):
-            self._blame(answer, items)
+            assert answer.failure is not None
+            # if nobody was at work, nobody can be measured here
+            for item in items if answer.contender < 0 else (items[answer.contender],):
+                self._outcomes[item.label] = Outcome(item.label)
+                self._outcomes[item.label].fail(answer.failure)
             return
-        self.outcomes |= {outcome.label: outcome for outcome in result.outcomes}
-        self.vocab_size, self.tokenizer_fingerprint = result.vocab_size, result.tokenizer_fingerprint
-        for item in items if "memory" in self.config.measures else ():
-            if item not in self.group.beside and not failed(self.outcomes[item.label]):
-                self._measure_memory(item, result.walks)
-
-    def _measure_memory(self, item: Item, walks: tuple[Walk, ...]) -> None:
-        job, outcome = MemoryJob(self.config, (item,), walks), self.outcomes[item.label]
-        answer = self._answer(job, [item])
-        result = answer.result
-        if isinstance(result, MemoryResult):
-            outcome.memory_peak_bytes, outcome.memory_retained_bytes = result.peak, result.retained
-        failure = result.failure if isinstance(result, MemoryResult) else answer.failure
-        if failure is not None:
-            outcome.fail(Failure(failure.kind, f"while measuring memory: {failure.message}"))
+        self._outcomes |= {outcome.label: outcome for outcome in result.outcomes}
+        self._vocabulary = result.vocabulary
+        for item in self._group.items if "memory" in self._config.measures else ():
+            outcome = self._outcomes[item.label]
+            if outcome.status in GOT_THROUGH:
+                answer = self._answer(Job(self._config, (item,), walks=result.walks))
+                if isinstance(answer.result, tuple):
+                    outcome.memory_peak_bytes, outcome.memory_retained_bytes = answer.result
+                elif answer.failure is not None:
+                    outcome.fail(Failure(answer.failure.kind, f"while measuring memory: {answer.failure.message}"))
 
     def _measure_special(self, item: Item) -> None:
-        target = targets()[item.kind]
-        job = SpecialJob(self.config, (item,), target)
-        cases = load_kind(target).cases
-        if cases is not None:
-            self._measure_cases(item, replace(job, cases=cases(dict(item.settings))))
-            return
-        answer = self._answer(job, [item])
-        result = answer.result
-        if not isinstance(result, SpecialResult):
-            self._blame(answer, [item])
-            return
-        outcome = self.outcomes[item.label] = Outcome(item.label)
-        if result.failure is not None:
-            outcome.fail(result.failure)
-        self.results += [{"item_id": item.item_id, **row} for row in result.rows]
+        """Measure an item of a special kind, in one go or case by case.
 
-    def _measure_cases(self, item: Item, job: SpecialJob) -> None:
-        """Measure an item of many cases: the rows of a process that was ended stay, and the next one goes on.
-
-        A case that ended a process keeps the row it had, or else gets one of its failure from the next.
+        Of cases, the rows of a process that was ended stay, and the next one goes on. A case that ended a process keeps
+        the row it had, or else gets one of its failure from the next.
         """
-        assert job.cases is not None
-        outcome = self.outcomes[item.label] = Outcome(item.label)
+        outcome = self._outcomes[item.label] = Outcome(item.label)
+        cases_of = find_kind(item.kind).cases
+        if cases_of is None:
+            answer = self._answer(Job(self._config, (item,)))
+            if answer.failure is not None:
+                outcome.fail(answer.failure)
+            elif isinstance(answer.result, list):
+                self._results += [{"item_id": item.item_id, **row} for row in answer.result]
+            return
+        cases = cases_of(dict(item.settings))
+        job = Job(self._config, (item,), cases=cases)
         rows: dict[int, dict[str, Any]] = {}
-        forgiven: set[int] = set()
-        while len(rows) < job.cases.count:
-            answer = self._carry(job, lambda activity: self._look(activity, [item]))
+        while len(rows) < cases.count:
+            answer = self._carry_out(job)
             rows |= answer.rows
             failure = answer.failure
-            if isinstance(answer.result, SpecialResult):
-                failure = answer.result.failure
-                if failure is None and not answer.rows:
-                    failure = Failure("crash", "the process ended without a result")
-            elif answer.from_outside and answer.contender not in forgiven:
-                forgiven.add(answer.contender)
+            if self._forgives(job, answer):
                 failure = None
+            elif failure is None and not answer.rows:
+                failure = Failure("crash", "the process ended without a result")
             if failure is not None and NOBODY in job.failures:  # not even the rows of failures could be made
                 outcome.fail(failure)
                 break
             failures = {**job.failures, **({} if failure is None else {answer.contender: failure})}
             job = replace(job, done=frozenset(rows), failures=failures)
-        self.results += [{"item_id": item.item_id, **rows[case]} for case in sorted(rows)]
+        self._results += [{"item_id": item.item_id, **rows[case]} for case in sorted(rows)]
 
-    def _answer(self, job: Job, items: list[Item]) -> Answer:
-        """How a job ended, whose contenders are `items`; begun again if it was killed from outside."""
-        while True:
-            answer = self._carry(job, lambda activity: self._look(activity, items))
-            at_work = _label(answer.contender, items)
-            if not answer.from_outside or at_work in self._forgiven:
-                return answer
-            self._forgiven.add(at_work)
+    def _answer(self, job: Job) -> Answer:
+        """How a job ended; begun again if it was killed from outside."""
+        while self._forgives(job, answer := self._carry_out(job)):
+            pass
+        return answer
 
-    def _look(self, activity: Activity, items: list[Item]) -> None:
-        """Tell what is being done."""
-        at_work = _label(activity.contender, items)
-        self._tell(" ".join(filter(None, (f"{self.group.title}:", at_work, activity.phase))))
+    def _forgives(self, job: Job, answer: Answer) -> bool:
+        """Whether this end counts for nothing: the first SIGKILL from outside while this contender was at work."""
+        who = (_at_work(job, answer.contender), -1 if job.cases is None else answer.contender)
+        if not answer.from_outside or who in self._forgiven:
+            return False
+        self._forgiven.add(who)
+        return True
 
-    def _blame(self, answer: Answer, items: list[Item]) -> None:
-        """The failure is that of the contender at work; if there was none, nobody can be measured here."""
-        assert answer.failure is not None
-        for item in items if answer.contender < 0 else (items[answer.contender],):
-            outcome = self.outcomes[item.label] = Outcome(item.label)
-            outcome.fail(answer.failure)
+    def _carry_out(self, job: Job) -> Answer:
+        def look(activity: Activity) -> None:
+            doing = (f"{self._group.title}:", _at_work(job, activity.contender), activity.phase)
+            self._tell(" ".join(filter(None, doing)))
 
-    def tables(self) -> dict[str, Rows]:
+        return self._carry(job, look)
+
+    def _tables(self) -> dict[str, Rows]:
         """The rows of the finished group, by table."""
-        seconds = (time.monotonic() - self._started) / len(self.group.items)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        items = [{**self._item_row(item), "seconds": seconds, "measured_at": now} for item in self.group.items]
-        samples = [
-            {"item_id": item.item_id, **sample._asdict()}
-            for item in self.group.items
-            for sample in self.outcomes[item.label].samples
-        ]
-        return {"items": items, "samples": samples, "results": self.results}
+        constraint = self._group.items[0].constraint
+        told = {
+            "constraint_kind": constraint.build().kind if constraint else None,
+            "seconds": (time.monotonic() - self._started) / len(self._group.items),
+            "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        outcomes = [(item, self._outcomes[item.label]) for item in self._group.items]
+        return {
+            "items": [{**self._item_row(item, outcome), **told} for item, outcome in outcomes],
+            "samples": [
+                {"item_id": item.item_id, **one._asdict()} for item, found in outcomes for one in found.samples
+            ],
+            "results": self._results,
+        }
 
-    def _item_row(self, item: Item) -> dict[str, Any]:
-        outcome = self.outcomes[item.label]
+    def _item_row(self, item: Item, outcome: Outcome) -> dict[str, Any]:
         return {
             "item_id": item.item_id,
             "experiment": item.experiment,
             "tokenizer": item.tokenizer,
-            "vocab_size": self.vocab_size,
+            "vocab_size": self._vocabulary and self._vocabulary["size"],
             "backend": item.backend.name if item.backend else item.kind,
             "label": item.label,
             "options": json.dumps(item.backend.options if item.backend else item.settings),
             "constraint": item.constraint.label if item.constraint else None,
-            "constraint_kind": self.constraint.kind if self.constraint else None,
             "workload": item.workload.label if item.workload else None,
             "seed": item.seed,
             "status": outcome.status,
@@ -202,19 +184,10 @@ class GroupTask:
             "sizes": json.dumps(outcome.sizes),
         }
 
-    def statuses(self) -> dict[str, str]:
-        """item id -> status, once the group is finished."""
-        return {item.item_id: self.outcomes[item.label].status for item in self.group.items}
 
-    def failures(self) -> dict[str, str]:
-        """label -> "status: message" of those that failed."""
-        found = {item.label: self.outcomes[item.label] for item in self.group.items}
-        return {label: f"{one.status}: {one.message}" for label, one in found.items() if one.status != OK}
-
-
-def _label(contender: int, items: list[Item]) -> str:
+def _at_work(job: Job, contender: int) -> str:
     """The label of a contender of a job; empty for none."""
-    return items[contender].label if 0 <= contender < len(items) else ""
+    return job.items[contender].label if 0 <= contender < len(job.items) else ""
 
 
 def _median_seconds(ns: list[int]) -> float | None:

@@ -1,104 +1,250 @@
-"""The worker process: prepares a tokenizer and its backends once, then forks a process for each job.
+"""A worker process, from both sides: `Worker` starts and watches one, `serve` is what it runs.
 
-A fork starts from the prepared state and ends with its job. So no job finds what an earlier one has left behind in
-caches or heaps, the memory of a contender is the growth of its own process, and a contender that dies takes nothing
-with it. The worker itself only loads, builds and waits.
+The worker prepares a tokenizer and its backends once, then forks a process for each job. A fork starts from the
+prepared state and ends with its job. So no job finds what an earlier one has left behind in caches or heaps, the memory
+of a contender is the growth of its own process, and a contender that dies takes nothing with it.
 
-It talks to its supervisor through a pipe: jobs come in; (DONE, messages), (DIED, (exit code, last activity, messages))
-or (UNPREPARED, failure) goes out; KILL ends the job at work. Messages are what the fork has sent, pickled: the rows of
-cases as they come, and last the result. What is going on at any moment stands on the board. If the supervisor goes
-away, the worker kills its fork and ends.
+A job goes down the pipe, and comes back as (exit code of the fork, last activity, messages): the rows of cases as they
+came, and last (END, result), each pickled; without that last one the fork has died. What is going on at any moment
+stands on the board, which the watching side reads twenty times a second, to kill whoever breaks a limit: the fork, or
+the worker while it prepares. A new worker is then started for the next job. If the watching process goes away, the
+worker kills its fork and ends.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import pickle
 import signal
+import subprocess
 import sys
+import tempfile
 import traceback
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tokdfa.lab.measure.limits import Board, die_with_parent, failure_of, limit_address_space
+from tokdfa.backends import registry
+from tokdfa.lab import kinds
+from tokdfa.lab.measure.clock import ONE_THREAD
+from tokdfa.lab.measure.limits import (
+    Board,
+    Failure,
+    attempt,
+    breach,
+    death_failure,
+    die_with_parent,
+    limit_address_space,
+    resident_bytes,
+)
+from tokdfa.lab.run.cores import pin
 from tokdfa.lab.run.jobs import Workbench, run_job
 
 if TYPE_CHECKING:
-    from tokdfa.lab.run.jobs import Job
+    from collections.abc import Callable
 
-#: What the supervisor says, and what the worker answers.
-KILL, DONE, DIED, UNPREPARED = "kill", "done", "died", "unprepared"
+    from tokdfa.lab.measure.limits import Activity
+    from tokdfa.lab.run.jobs import Job, Result
+
+    #: What a worker answers: exit code, last activity, messages.
+    Reply = tuple[int, Activity, list[bytes]]
+
+#: Memory is looked at this often; a process may outgrow its limit by what it can allocate meanwhile.
+POLL_SECONDS = 0.05
+#: How much of what a process printed last is told with its death.
+LAST_WORDS = 400
+#: In the place of a case: what goes with it is the result of the whole job.
+END = None
+
+_START = (
+    "import json, sys; path, *given = json.loads(sys.argv[1]); sys.path[:] = path; "
+    "from tokdfa.lab.run.worker import serve; serve(*given)"
+)
 
 
-def main(pipe: int, board_descriptor: int) -> None:
-    """Serve jobs until the supervisor closes the pipe. The first message is the supervisor's table of backends."""
-    supervisor = Connection(pipe)
-    board = Board(board_descriptor)
-    board.open_job()
-    bench = Workbench()
-    try:
-        adopt_backends(supervisor.recv())
+@dataclass(frozen=True)
+class Answer:
+    """How a job ended: with a result, or with a failure and the contender (index in the job, -1 for none) at work.
+
+    `from_outside`: killed by a SIGKILL that is not ours. `rows`: those of cases, each with its case.
+    """
+
+    result: Result | None = None
+    failure: Failure | None = None
+    contender: int = -1
+    from_outside: bool = False
+    rows: tuple[tuple[int, dict[str, Any]], ...] = ()
+
+
+class Worker:
+    """A worker process as its watcher sees it: started when needed, and kept from job to job.
+
+    `tokenizer`: what it has prepared; `processors`: where the next job may run (`tokdfa.lab.run.cores`), None: wherever
+    the system puts it.
+    """
+
+    def __init__(self) -> None:
+        self.tokenizer: str | None = None
+        self.processors: tuple[int, ...] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None if it is not running."""
+        return self._process.pid if self._process else None
+
+    def run(self, job: Job, look: Callable[[Activity], None] = lambda activity: None) -> Answer:
+        """Have a job measured, and say how it ended.
+
+        `look` is called with what is being done, every `POLL_SECONDS`; if it raises, the job goes on until `close`.
+        """
+        if self.tokenizer != job.items[0].tokenizer:
+            self.close()  # a new process, so that no tokenizer's memory stays with another's
+        process = self._process or self._start()
+        self.tokenizer = job.items[0].tokenizer
+        if self.processors is not None:
+            pin(process.pid, self.processors)  # its forks inherit it
+        printed = self._printed()
+        with contextlib.suppress(OSError):  # it has died: the reply says so
+            self._pipe.send(job)
+        broken, blamed = None, -1
+        while (reply := self._reply(process)) is None:
+            activity = self._board.read()
+            if broken is None:
+                broken = breach(activity, job.limits(activity.contender), resident_bytes(activity.pid))
+                if broken is not None:
+                    blamed = activity.contender
+                    _kill(activity.pid, process.pid)
+            look(activity)
+        code, last, messages = reply
+        sent = [pickle.loads(message) for message in messages]
+        if sent and sent[-1][0] is END:
+            result, rows = sent[-1][1], tuple(sent[:-1])
+            if isinstance(result, Failure):
+                return Answer(failure=result, contender=last.contender, rows=rows)
+            return Answer(result, rows=rows)
+        words = self._last_words(printed)
+        if process.poll() is not None:
+            self.close()
+        if broken is not None:
+            return Answer(failure=broken, contender=blamed, rows=tuple(sent))
+        failure = death_failure(code, words, last.phase)
+        return Answer(None, failure, last.contender, from_outside=code == -signal.SIGKILL, rows=tuple(sent))
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._pipe, theirs = Pipe()
+        self._board, board = Board.create()
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process; see `close`)
+        given = [sys.path, theirs.fileno(), board, registry.BUILT_IN, kinds.ADDED]
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, json.dumps(given)],
+                pass_fds=(theirs.fileno(), board),
+                stdin=subprocess.DEVNULL,
+                stdout=self._words,
+                stderr=self._words,
+                env={**os.environ, **ONE_THREAD},
+                start_new_session=True,  # Ctrl-C then reaches the watcher only, and all of it can be killed at once
+            )
+        finally:
+            theirs.close()
+            os.close(board)
+        return self._process
+
+    def _reply(self, process: subprocess.Popen[bytes]) -> Reply | None:
+        """What the worker answers, None if it does not within POLL_SECONDS; its death is an answer, too."""
+        try:
+            reply: Reply | None = self._pipe.recv() if self._pipe.poll(POLL_SECONDS) else None
+        except (EOFError, OSError):  # it crashed while it prepared, or was killed, by us or from outside
+            return process.wait(), self._board.read(), []
+        return reply
+
+    def _printed(self) -> int:
+        """How many bytes the process has printed so far."""
+        return os.fstat(self._words.fileno()).st_size
+
+    def _last_words(self, begin: int) -> str:
+        """The end of what was printed from byte `begin` on, as one line."""
+        # Read without moving: the file's position is shared with the process, which writes at it.
+        recent = max(begin, self._printed() - 4 * LAST_WORDS)
+        text = os.pread(self._words.fileno(), 4 * LAST_WORDS, recent).decode(errors="replace")
+        return " ".join(text.split())[-LAST_WORDS:]
+
+    def close(self) -> None:
+        """End the process, and with it the job at work."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._pipe.close()
+        self._words.close()
+        self._process = None
+
+
+def _kill(pid: int, worker: int) -> None:
+    """Kill the process at work, the worker or a fork of it; nothing if it has ended meanwhile."""
+    with contextlib.suppress(ProcessLookupError):
+        if os.getpgid(pid) == worker:
+            os.kill(pid, signal.SIGKILL)
+
+
+def serve(pipe: int, board: int, backends: dict[str, str], added: dict[str, str]) -> None:
+    """The life of a worker: job after job, until the watching process closes the pipe or goes away."""
+    adopt(backends, added)
+    watcher, shown, bench = Connection(pipe), Board(board), Workbench()
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            message = supervisor.recv()
-            if message == KILL:  # for a job that had ended by itself
-                continue
-            supervisor.send(_serve(message, bench, board, supervisor))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return
+            shown.open_job()
+            watcher.send(_carry_out(watcher.recv(), bench, shown, watcher))
 
 
-def adopt_backends(targets: dict[str, str]) -> None:
-    """Know the backends that another process knows, those that were registered while it ran included."""
-    from tokdfa.backends import registry
-
-    registry.BUILT_IN.update(targets)
+def adopt(backends: dict[str, str], added: dict[str, str]) -> None:
+    """Know the backends and kinds that another process knows, those that were registered while it ran included."""
+    registry.BUILT_IN.update(backends)
     registry._targets.cache_clear()
+    kinds.ADDED.update(added)
 
 
-def _serve(job: Job, bench: Workbench, board: Board, supervisor: Connection) -> tuple[str, Any]:
-    """Prepare for a job, run it in a fork, and say how it ended. EOFError if the supervisor goes away."""
-    board.open_job()
-    try:
-        bench.prepare(job, board)
-    except Exception as error:  # the tokenizer cannot be loaded
-        return UNPREPARED, failure_of(error)
+def _carry_out(job: Job, bench: Workbench, board: Board, watcher: Connection) -> Reply:
+    """Prepare for a job and run it in a fork. EOFError if the watching process goes away."""
+    unprepared = attempt(bench.prepare, job, board)
+    if unprepared is not None:  # the tokenizer cannot be loaded
+        return 0, board.read(), [pickle.dumps((END, unprepared))]
     reader, writer = Pipe(duplex=False)
     fork = os.fork()
     if fork == 0:
-        supervisor.close()  # else the supervisor would not see the worker's death while this fork lives
+        watcher.close()  # else the watching side would not see the worker's death while this fork lives
         _run_in_fork(job, bench, board, writer)
     writer.close()
-    messages: list[bytes] = []
     try:
-        is_done = _hear_out(fork, reader, supervisor, messages)
+        messages = _hear_out(reader, watcher)
     except BaseException:
         os.kill(fork, signal.SIGKILL)
         raise
     finally:
         reader.close()
         _, status = os.waitpid(fork, 0)
-        last = board.read()
-        board.open_job()
-    return (DONE, messages) if is_done else (DIED, (os.waitstatus_to_exitcode(status), last, messages))
+    return os.waitstatus_to_exitcode(status), board.read(), messages
 
 
-def _hear_out(fork: int, reader: Connection, supervisor: Connection, messages: list[bytes]) -> bool:
-    """Gather what the fork sends; whether it came to its end, which is an empty message. EOFError if the supervisor
-    goes away.
+def _hear_out(reader: Connection, watcher: Connection) -> list[bytes]:
+    """What a fork sends, until an empty message or its death. EOFError if the watching process goes away, which says
+    nothing while a job is at work.
     """
-    while True:
-        ready = wait([supervisor, reader])
-        if reader in ready:
-            try:
-                message = reader.recv_bytes()
-            except EOFError:
-                return False
-            if not message:
-                return True
-            messages.append(message)
-        elif supervisor.recv() == KILL:
-            os.kill(fork, signal.SIGKILL)
+    messages: list[bytes] = []
+    while watcher not in wait([watcher, reader]):
+        try:
+            message = reader.recv_bytes()
+        except (EOFError, OSError):  # OSError: it died while it was sending
+            return messages
+        if not message:
+            return messages
+        messages.append(message)
+    raise EOFError
 
 
 def _run_in_fork(job: Job, bench: Workbench, board: Board, writer: Connection) -> NoReturn:
@@ -109,10 +255,10 @@ def _run_in_fork(job: Job, bench: Workbench, board: Board, writer: Connection) -
         board.open_job()
         limit_address_space(job.config.limits)
 
-        def send(message: object) -> None:
+        def send(message: tuple[int | None, object]) -> None:
             writer.send_bytes(pickle.dumps(message))
 
-        send(run_job(job, bench, board, send))
+        send((END, attempt(run_job, job, bench, board, send)))
         writer.send_bytes(b"")
         code = 0
     except BaseException:
