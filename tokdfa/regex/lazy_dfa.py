@@ -179,6 +179,10 @@ class LazyDfa:
         state = self.run(text)
         return state >= 0 and bool(self.accepting[state])
 
+    def fill(self, row: int, byte: int) -> None:
+        """See `tokdfa.vocabulary.walk.ByteTable`: the whole row, as rows are made at once."""
+        self.fill_row(row)
+
     def fill_row(self, row: int) -> None:
         """Make every transition of the state at offset `row` known."""
         if self.transitions[row] == UNKNOWN:

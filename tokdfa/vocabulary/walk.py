@@ -11,7 +11,7 @@ Two recognisers:
 
 (a) A *byte table*: flat int32 ``transitions``, one row of ``class_count`` entries a state. A state is named by the
     offset of its row, and entries are such offsets (no multiplication in the loop), DEAD or UNKNOWN. The kernel stops
-    at an UNKNOWN entry, Python code fills that row (`ByteTable.fill_row`), and the walk resumes where it stopped. So a
+    at an UNKNOWN entry, Python code fills it (`ByteTable.fill`), and the walk resumes where it stopped. So a
     complete table and a lazy one run at the same speed once filled.
 (b) Any Python object with ``step(state, byte) -> state or None`` (`ByteRecognizer`): a prototype in ten lines. It runs
     through (a) by naming its states with numbers (`RecognizerTable`), so each (state, byte) is stepped at most once;
@@ -56,8 +56,8 @@ class ByteTable(Protocol):
     transitions: npt.NDArray[np.int32]  #: flat; row offset + class -> row offset, DEAD or UNKNOWN
     byte_class: npt.NDArray[np.uint8]  #: shape (256,)
 
-    def fill_row(self, row: int) -> None:
-        """Replace every UNKNOWN entry of the row at offset `row`."""
+    def fill(self, row: int, byte: int) -> None:
+        """Replace the UNKNOWN entry of a byte in the row at offset `row`, and others as far as that is cheap."""
 
 
 class ByteRecognizer(Protocol):
@@ -68,7 +68,7 @@ class ByteRecognizer(Protocol):
 
 
 class WalkCounters(NamedTuple):
-    """Work done by one walk: nodes visited, nodes skipped unseen, rows filled on the way."""
+    """Work done by one walk: nodes visited, nodes skipped unseen, stops to fill the table."""
 
     nodes_visited: int
     nodes_skipped: int
@@ -79,7 +79,7 @@ def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask, *, node: int
     """OR the tokens that `table` allows from `state` into `mask` (int32, shape (ceil(V/32),)).
 
     `node`: walk only the subtree below this node (not the node itself), `state` being the state after its prefix.
-    Cost: one visit for each node whose parent survived, 1.6-4 ns each, and one `fill_row` for each new row.
+    Cost: one visit for each node whose parent survived, 1.6-4 ns each, and one `fill` where it stops.
     """
     begin, end, base = (0, trie.node_count, 0) if node < 0 else (node + 1, trie.next(node), trie.depth(node) + 1)
     stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
@@ -95,7 +95,7 @@ def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask, *, node: int
         spend(NS_PER_NODE * seen)
         if position >= end:
             break
-        table.fill_row(int(stack[trie.depth(position)]))
+        table.fill(int(stack[trie.depth(position)]), trie.byte(position))
         filled += 1
     if trie.size & 31:  # the spare bit is one of the mask's
         words[-1] &= np.uint32(~(1 << (trie.size & 31)) & 0xFFFFFFFF)
@@ -123,7 +123,7 @@ def walk_collect(
         spend(NS_PER_NODE * seen)
         if position >= trie.node_count:
             return count, WalkCounters(visited, skipped, filled)
-        table.fill_row(int(stack[trie.depth(position)]))
+        table.fill(int(stack[trie.depth(position)]), trie.byte(position))
         filled += 1
 
 
@@ -180,10 +180,10 @@ class RecognizerTable:
         """The recogniser's state that `row` names."""
         return self._states[row // self._width]
 
-    def fill_row(self, row: int) -> None:
+    def fill(self, row: int, byte: int) -> None:
         """Step the row's state with a byte of each class."""
         state = self.state(row)
-        following = [self.recognizer.step(state, byte) for byte in self._bytes.tolist()]
+        following = [self.recognizer.step(state, one) for one in self._bytes.tolist()]
         rows = [DEAD if after is None else self.row(after) for after in following]
         self.transitions[row + self._classes] = rows
 

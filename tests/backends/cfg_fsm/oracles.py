@@ -148,7 +148,7 @@ def letters_of(texts: tuple[str, ...]) -> list[str]:
 def far_from_end(machine, situation: int) -> tuple[int, int]:
     """A guess, to be made small: shallow stacks, and lexemes that may have ended."""
     members = machine.hypotheses.members[situation]
-    return min(len(machine.stacks.states(stack)) for stack in members[:, 1].tolist()), -len(members)
+    return min(machine.stacks.depths[stack] for _, stack in members), -len(members)
 
 
 def completion(machine, situation: int, letters: list[str], limit: int = 2_000) -> str | None:

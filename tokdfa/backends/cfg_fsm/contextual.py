@@ -287,21 +287,18 @@ class Contextual:
         wanted = [sum(1 << terminal for terminal in context.accepted) for context in self._contexts]
         return all(not wanted[context] & ~bits for (_, context), bits in writable.items())
 
-    def ends(self, by_outcome: bool) -> npt.NDArray[np.uint64]:
-        """What can still be reached: uint64, shape (K, W), W words for T + 2 labels or O + 1 outcomes.
+    def ends(self, by_outcome: bool) -> list[int]:
+        """By lexer state, what can still be reached, as bits: labels, or outcomes; the last bit is the end of the text.
 
-        By label, bit T is ignored text; the last bit is the end of the text, set where a lexeme begins.
+        By label, bit T is ignored text. The end is set where a lexeme begins.
         """
         labels = self.outcomes[:, 0].tolist()
-        count = len(labels) if by_outcome else self.ignored_label + 1
-        found = np.zeros((len(self._reached), (count + 1 + 63) // 64), dtype=np.uint64)
-        for number, reached in enumerate(self._reached):
+        end = 1 << (len(labels) if by_outcome else self.ignored_label + 1)
+        found = []
+        for reached, is_start in zip(self._reached, self.is_start, strict=True):
             spend(NS_PER_PLACE * (1 + reached.bit_count()))
             bits = reached if by_outcome else sum({1 << labels[outcome] for outcome in _bits(reached)})
-            if self.is_start[number]:
-                bits |= 1 << count
-            for word in range(found.shape[1]):
-                found[number, word] = bits >> 64 * word & (1 << 64) - 1
+            found.append(bits | end if is_start else bits)
         return found
 
     @property

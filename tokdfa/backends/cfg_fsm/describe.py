@@ -9,11 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from tokdfa.backends.cfg_fsm.machine import Machine
 
 #: What stands for the terminals that the parser never sees.
@@ -46,7 +42,7 @@ def readings(machine: Machine, situation: int) -> list[Reading]:
             tuple(stacks.states(stack)),
             lexer.is_start[state] and stacks.takes(stack, stacks.terminal_count),
         )
-        for state, stack in machine.hypotheses.members[situation].tolist()
+        for state, stack in machine.hypotheses.members[situation]
     ]
 
 
@@ -66,9 +62,8 @@ def terminal_name(machine: Machine, label: int) -> str:
     return f'"{terminal.value}"' if terminal.is_string else terminal.shown
 
 
-def leading_outcomes(machine: Machine, stack: int) -> npt.NDArray[np.bool_]:
-    """bool, shape (O,): the outcomes of the next lexeme that lead on from `stack`, a stack of some hypothesis."""
-    outcomes = machine.lexer.outcomes
-    bits = np.arange(len(outcomes)) if machine.stacks.is_searched else outcomes[:, 0].astype(np.int64)
-    words = machine.stacks.taken[stack, bits >> 6]
-    return (words >> (bits & 63).astype(np.uint64) & np.uint64(1)).astype(np.bool_)
+def leading_outcomes(machine: Machine, stack: int) -> list[bool]:
+    """Which outcomes of the next lexeme lead on from `stack`, a stack of some hypothesis."""
+    labels, leads_on = machine.lexer.outcomes[:, 0].tolist(), machine.hypotheses.leads_on(stack)
+    by_outcome = machine.hypotheses.is_searched
+    return [bool(leads_on >> (outcome if by_outcome else label) & 1) for outcome, label in enumerate(labels)]

@@ -7,78 +7,127 @@ left are live.
 
 A text may end where one of its hypotheses is at the beginning of a lexeme and the parser takes the end.
 
-Situations are numbered: a sorted list of hypotheses is looked up by its bytes. So a matcher's state is one number.
+Situations are numbered by content, so a matcher's state is one number. Where bytes lead from a situation is a row of a
+table, filled as far as it is needed: bytes that move all hypotheses alike are looked at once. So `Hypotheses` is a
+`tokdfa.vocabulary.walk.ByteTable`, whose row for situation s begins at ``s * class_count``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.backends.cfg_fsm.liveness import Liveness
-from tokdfa.backends.cfg_fsm.stacks import FULL, REFUSED, shift_kernel, taken_kernel
+from tokdfa.backends.cfg_fsm.stacks import REFUSED
 from tokdfa.core.budget import hold, spend
-from tokdfa.core.jit import kernel
-from tokdfa.core.kernel_budget import pay
-from tokdfa.core.kernel_struct import Struct
 from tokdfa.errors import LimitExceeded
+from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from tokdfa.backends.cfg_fsm.contextual import Contextual
     from tokdfa.backends.cfg_fsm.stacks import Stacks
 
-#: Hypotheses that one text may leave open, summed over the bytes of one token.
-MAX_HYPOTHESES = 1 << 20
+#: A lexer state and a stack.
+Hypothesis = tuple[int, int]
 
-#: So many comparisons of hypotheses, of about 1 ns, are paid for at once.
-PAID_COMPARISONS = 1 << 18
-#: What it takes to run the bytes of a token, and to number a situation.
-NS_PER_RUN = 5_000
-
-LEX_FIELDS = ("transitions", "byte_class", "labels", "residues", "ends", "starts")
-
-
-class LexArrays(Struct, fields=LEX_FIELDS):
-    """What kernels take of `Contextual`: LEX_FIELDS."""
+#: Hypotheses of one situation.
+MAX_HYPOTHESES = 1 << 17
+#: What it takes to move a hypothesis by a byte, to run a byte, and to number a situation.
+NS_PER_MOVE, NS_PER_BYTE, NS_PER_SITUATION = 1_000, 100, 5_000
 
 
 class Hypotheses:
     """Situations of one grammar. Situation 0 is the beginning. Not thread-safe.
 
-    `lex`: what kernels take of the lexer. `arena`: int32, shape (room, 2): the hypotheses that a kernel is working on.
+    `transitions`: int32, flat, rows of `class_count` entries: the offset of a row, DEAD or UNKNOWN; `byte_class`:
+    uint8, shape (256,); `members`: the hypotheses of each situation, ascending; `ends`: by lexer state, what it can end
+    in (`Contextual.ends`). `is_searched`: what leads on from a stack is found by a search, and is a set of outcomes.
     """
 
-    lex: Any
-
-    def __init__(self, lexer: Contextual, stacks: Stacks, max_situations: int, max_search: int) -> None:
-        self.lexer, self.stacks, self.max_situations = lexer, stacks, max_situations
-        self.liveness = Liveness(lexer, stacks, max_search)
-        self.ends = lexer.ends(by_outcome=stacks.is_searched)
-        self.lex = LexArrays(lexer.transitions, lexer.byte_class, lexer.labels, lexer.residues, self.ends, lexer.starts)
-        self.arena: npt.NDArray[np.int32] = np.zeros((256, 2), dtype=np.int32)
-        self._end = stacks.terminal_count
-        self._numbers: dict[bytes, int] = {}
-        #: By situation: int32, shape (count, 2).
-        self.members: list[npt.NDArray[np.int32]] = []
-        self._ends: list[bool] = []
-        begin = int(lexer.starts[0, stacks.context(0)])
+    def __init__(
+        self, lexer: Contextual, stacks: Stacks, is_searched: bool, max_situations: int, max_search: int
+    ) -> None:
+        self.lexer, self.stacks, self.is_searched, self.max_situations = lexer, stacks, is_searched, max_situations
+        self.ends = lexer.ends(by_outcome=is_searched)
+        self.byte_class, self.class_count = lexer.byte_class, lexer.class_count
+        self.transitions: npt.NDArray[np.int32] = np.full(16 * self.class_count, UNKNOWN, dtype=np.int32)
+        self.members: list[tuple[Hypothesis, ...]] = []
+        self._liveness = Liveness(lexer, stacks, max_search)
+        self._columns, self._starts = lexer.byte_class.tolist(), lexer.starts.tolist()
+        self._labels, self._residues = lexer.labels.tolist(), lexer.residues.tolist()
+        self._numbers: dict[tuple[Hypothesis, ...], int] = {}
+        self._leads_on: dict[int, int] = {}
+        begin = self._starts[0][stacks.context(0)]
         #: Whether any text is accepted.
-        self.is_live = self._leads_on(begin, 0)
-        self.intern(np.array([[begin, 0]], dtype=np.int32))
+        self.is_live = self._is_live(begin, 0)
+        self._intern({(begin, 0)})
 
-    def _leads_on(self, state: int, stack: int) -> bool:
-        while not taken_kernel(self.stacks.struct, stack):
-            self.make_room()
-        return bool((self.ends[state] & self.stacks.taken[stack]).any())
+    def leads_on(self, stack: int) -> int:
+        """The labels, or the outcomes, that lead on from a stack, as bits; the last one is the end of the text."""
+        if not self.is_searched:
+            return self.stacks.taken(stack)
+        found = self._leads_on.get(stack)
+        if found is None:
+            found = self._leads_on[stack] = self._liveness.leading_on(stack)
+        return found
 
-    def intern(self, found: npt.NDArray[np.int32]) -> int:
-        """The number of the situation with these hypotheses, each once, in any order."""
-        ordered = found if len(found) == 1 else found[np.lexsort((found[:, 1], found[:, 0]))]
-        key = ordered.tobytes()
-        number = self._numbers.get(key)
+    def _is_live(self, state: int, stack: int) -> bool:
+        return bool(self.ends[state] & self.leads_on(stack))
+
+    def can_end(self, situation: int) -> bool:
+        """Whether the text may end in a situation."""
+        stacks, is_start = self.stacks, self.lexer.is_start
+        return any(
+            is_start[state] and stacks.takes(stack, stacks.terminal_count) for state, stack in self.members[situation]
+        )
+
+    def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
+        """The situation after ``data[begin:end]``, -1 if that cannot be completed."""
+        row = situation * self.class_count
+        for byte in data[begin:end].tolist():
+            spend(NS_PER_BYTE)
+            place = row + self._columns[byte]
+            if self.transitions[place] == UNKNOWN:
+                self.fill(row, byte)
+            row = int(self.transitions[place])
+            if row == DEAD:
+                return -1
+        return row // self.class_count
+
+    def fill(self, row: int, byte: int) -> None:
+        """Make known where a byte leads from the situation of a row, and all bytes that move its hypotheses alike."""
+        members = self.members[row // self.class_count]
+        moves = self.lexer.transitions[[state for state, _ in members]]
+        targets = moves[:, self._columns[byte]]
+        found = self._after(targets.tolist(), members)
+        after = self._intern(found) * self.class_count if found else DEAD
+        self.transitions[row : row + self.class_count][(moves == targets[:, None]).all(axis=0)] = after
+
+    def _after(self, targets: Iterable[int], members: tuple[Hypothesis, ...]) -> set[Hypothesis]:
+        """The live hypotheses after a byte that moves the lexer states of `members` to `targets`."""
+        found: set[Hypothesis] = set()
+        for target, (_, stack) in zip(targets, members, strict=True):
+            if target < 0:
+                continue
+            spend(NS_PER_MOVE)
+            if self._is_live(target, stack):
+                found.add((target, stack))
+            label = self._labels[target]
+            if label >= 0 and (after := self.stacks.shift(stack, label)) != REFUSED:
+                begin = self._starts[self._residues[target]][self.stacks.context(after)]
+                if self._is_live(begin, after):
+                    found.add((begin, after))
+        return found
+
+    def _intern(self, found: set[Hypothesis]) -> int:
+        """The number of the situation with these hypotheses."""
+        members = tuple(sorted(found))
+        number = self._numbers.get(members)
         if number is None:
             number = len(self.members)
             if number >= self.max_situations:
@@ -87,128 +136,16 @@ class Hypotheses:
                     limit="max_situations",
                     value=self.max_situations,
                 )
-            spend(NS_PER_RUN)
-            hold(500 + 2 * len(key))
-            self._numbers[key] = number
-            self.members.append(np.frombuffer(key, dtype=np.int32).reshape(-1, 2))
-            self._ends.append(self._may_end(number))
+            if len(members) > MAX_HYPOTHESES:
+                raise LimitExceeded(
+                    f"a text leaves more than {MAX_HYPOTHESES} readings open; make terminals overlap less",
+                    limit="hypotheses",
+                    value=MAX_HYPOTHESES,
+                )
+            spend(NS_PER_SITUATION)
+            hold(4 * self.class_count + 100 * (1 + len(members)))
+            self._numbers[members] = number
+            self.members.append(members)
+            if self.class_count * (number + 1) > len(self.transitions):
+                self.transitions = np.concatenate([self.transitions, np.full_like(self.transitions, UNKNOWN)])
         return number
-
-    def _may_end(self, situation: int) -> bool:
-        members = self.members[situation].tolist()
-        return any(self.lexer.is_start[state] and self.stacks.takes(stack, self._end) for state, stack in members)
-
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end in a situation."""
-        return self._ends[situation]
-
-    def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> npt.NDArray[np.int32]:
-        """The hypotheses after ``data[begin:end]``: int32, shape (count, 2), empty if none is left."""
-        spend(NS_PER_RUN)
-        members = self.members[situation]
-        while True:
-            if len(members) > len(self.arena):
-                self.make_room()
-                continue
-            first, last = _run_kernel(self.lex, self.stacks.struct, self.arena, members, data, begin, end)
-            if first >= 0:
-                return self.arena[first:last].copy()
-            self.make_room()
-
-    def make_room(self) -> None:
-        """Do what a kernel has returned FULL for: search what leads on, or make room for stacks or for hypotheses."""
-        if not self.learn_or_grow():
-            self._grow()
-
-    def learn_or_grow(self) -> bool:
-        """As `make_room`, but not for hypotheses: False if that is not what was lacking."""
-        asked = self.stacks.pop_asked()
-        if asked >= 0:
-            self.stacks.learn(asked, self.liveness.leading_on(asked))
-        elif self.stacks.is_full:
-            self.stacks.grow()
-        else:
-            return False
-        return True
-
-    def _grow(self) -> None:
-        if len(self.arena) >= MAX_HYPOTHESES:
-            raise LimitExceeded(
-                f"one token leaves more than {MAX_HYPOTHESES} readings of the text open; make terminals overlap less",
-                limit="hypotheses",
-                value=MAX_HYPOTHESES,
-            )
-        self.arena = np.concatenate([self.arena, np.zeros_like(self.arena)])
-
-
-@kernel
-def add_kernel(ends, taken, arena, first, last, state, stack):  # type: ignore[no-untyped-def]
-    """Add a hypothesis to arena[first:last] unless it is there or is not live; the new end, or FULL."""
-    hope = False
-    for word in range(ends.shape[1]):
-        if ends[state, word] & taken[stack, word] != 0:
-            hope = True
-    if not hope:
-        return last
-    for k in range(first, last):
-        if arena[k, 0] == state and arena[k, 1] == stack:
-            return last
-    if last >= len(arena):
-        return np.int64(FULL)
-    arena[last, 0] = state
-    arena[last, 1] = stack
-    return last + 1
-
-
-@kernel
-def end_lexeme_kernel(lex, stacks, arena, first, last, state, stack):  # type: ignore[no-untyped-def]
-    """Add to arena[first:last] what follows if the lexeme ends in the labelled `state`; the new end, or FULL."""
-    after = shift_kernel(stacks, stack, lex.labels[state])
-    if after < 0:
-        return last if after == REFUSED else np.int64(FULL)
-    if not taken_kernel(stacks, after):
-        return np.int64(FULL)
-    begin = lex.starts[lex.residues[state], stacks.contexts[stacks.tops[after]]]
-    return add_kernel(lex.ends, stacks.taken, arena, first, last, begin, after)
-
-
-@kernel
-def step_kernel(lex, stacks, arena, first, last, column):  # type: ignore[no-untyped-def]
-    """Move the hypotheses arena[first:last] by a byte of class `column`; write what is left from `last` on.
-
-    Returns its end, or FULL. Each hypothesis is compared with all that were written, which is paid for where they are
-    many.
-    """
-    transitions, labels, ends, taken = lex.transitions, lex.labels, lex.ends, stacks.taken
-    end, compared = np.int64(last), np.int64(0)
-    for k in range(first, last):
-        compared += end - last
-        if compared > PAID_COMPARISONS:
-            pay(compared)
-            compared = np.int64(0)
-        state = transitions[arena[k, 0], column]
-        if state < 0:
-            continue
-        stack = np.int64(arena[k, 1])
-        end = add_kernel(ends, taken, arena, last, end, state, stack)
-        if end != FULL and labels[state] >= 0:
-            end = end_lexeme_kernel(lex, stacks, arena, last, end, state, stack)
-        if end == FULL:
-            break
-    return end
-
-
-@kernel
-def _run_kernel(lex, stacks, arena, members, data, begin, end):  # type: ignore[no-untyped-def]
-    """Move `members` by data[begin:end]. Returns where in `arena` the result lies, or (FULL, FULL)."""
-    first, last = np.int64(0), np.int64(len(members))
-    for k in range(last):
-        arena[k] = members[k]
-    for place in range(begin, end):
-        after = step_kernel(lex, stacks, arena, first, last, lex.byte_class[data[place]])
-        if after == FULL:
-            return np.int64(FULL), np.int64(FULL)
-        first, last = last, after
-        if first == last:
-            break
-    return first, last

@@ -54,7 +54,7 @@ class Liveness:
             self._successors,
             lambda begin: stacks.takes(begin[1], stacks.terminal_count),
             limit,
-            lambda begin: int(stacks.depths[begin[1]]),
+            lambda begin: stacks.depths[begin[1]],
             NO_WAY,
         )
         self._outcomes = [(label, residue) for label, residue in lexer.outcomes.tolist()]
@@ -102,7 +102,7 @@ class Liveness:
 
     def _has_outline(self, begin: Beginning) -> bool:
         """Whether there is an end in outline. Found out for all places that can be reached, at once."""
-        place = begin[0], int(self.stacks.tops[begin[1]])
+        place = begin[0], self.stacks.tops[begin[1]]
         if place not in self._outline:
             sources: dict[Beginning, list[Beginning]] = {place: []}
             agenda = [place]

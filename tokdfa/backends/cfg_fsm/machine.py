@@ -49,9 +49,10 @@ class Machine:
         following, first = _following(tables, context_of), int(context_of[tables.start])
         self.lexer = Contextual(automata, contexts, tables.ignored, following, first, limits["max_lexer_states"])
         self.is_certified = self.lexer.is_certified and not tables.conflicts and tables.is_productive
-        searched = 0 if self.is_certified else len(self.lexer.outcomes)
-        self.stacks = Stacks(tables, context_of, limits["max_stacks"], searched)
-        self.hypotheses = Hypotheses(self.lexer, self.stacks, limits["max_situations"], limits["max_search"])
+        self.stacks = Stacks(tables, context_of, limits["max_stacks"])
+        self.hypotheses = Hypotheses(
+            self.lexer, self.stacks, not self.is_certified, limits["max_situations"], limits["max_search"]
+        )
         self.start = 0
         if not self.hypotheses.is_live:
             raise EmptyLanguageError(
@@ -60,18 +61,17 @@ class Machine:
 
     def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
         """The situation after ``data[begin:end]`` (uint8), -1 if that cannot be completed."""
-        found = self.hypotheses.run(situation, data, begin, end)
-        return self.hypotheses.intern(found) if len(found) else -1
-
-    def step(self, situation: int, byte: int) -> int | None:
-        """The situation after a byte, None if that cannot be completed."""
-        found = self.run(situation, np.array([byte], dtype=np.uint8), 0, 1)
-        return None if found < 0 else found
+        return self.hypotheses.run(situation, data, begin, end)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by tables, lexer states and stacks."""
-        return self.lexer.nbytes + self.stacks.nbytes + self.hypotheses.ends.nbytes
+        """Bytes held by the parser's tables, and by the lexer's and the situations' transitions."""
+        return (
+            self.tables.actions.nbytes
+            + self.tables.gotos.nbytes
+            + self.lexer.nbytes
+            + self.hypotheses.transitions.nbytes
+        )
 
 
 def build_machine(constraint: Constraint, limits: Mapping[str, int], conflicts: str = "shift") -> Machine:

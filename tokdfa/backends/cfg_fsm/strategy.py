@@ -12,8 +12,8 @@ Ignored text may stand at both ends, too.
 Options:
 
 - ``masks``: ``vectors`` keeps, for each lexer state, which tokens stay inside the lexeme, and a tree of the terminals
-  that other tokens run through (`tokdfa.backends.cfg_fsm.speculation`); ``walk`` walks the token trie with sets of
-  hypotheses.
+  that other tokens run through (`tokdfa.backends.cfg_fsm.speculation`); ``walk`` walks the token trie with a table of
+  situations (`tokdfa.backends.cfg_fsm.hypotheses`).
 - ``memo``: keep the mask of a situation once made. ``memo_steps``: keep where tokens led.
 - ``conflicts``: ``refuse`` refuses a grammar that is not LALR(1), as Lark's strict mode does; ``shift`` resolves a
   conflict between a shift and a reduction as Lark does without it, by which texts of the grammar may be lost.
@@ -32,10 +32,9 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases
 from tokdfa.backends.cfg_fsm.machine import build_machine
-from tokdfa.backends.cfg_fsm.speculation import Speculation
-from tokdfa.backends.cfg_fsm.walk import Walker
+from tokdfa.backends.cfg_fsm.speculation import Speculation, Walker
 from tokdfa.backends.situations import CompiledSituations
-from tokdfa.vocabulary.walk import RecognizerTable, walk_collect
+from tokdfa.vocabulary.walk import walk_collect
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -96,7 +95,6 @@ class CompiledCfgFsm(CompiledSituations):
                 if settings["masks"] == "walk"
                 else Speculation(machine.hypotheses, vocab, self.limit)
             )
-        self._by_byte = RecognizerTable(machine, machine.lexer.byte_class)
         self.sizes = {
             "states": machine.lexer.state_count,
             "terminals": len(machine.tables.terminals),
@@ -113,19 +111,17 @@ class CompiledCfgFsm(CompiledSituations):
         return self.machine.run(situation, self.vocab.byte_data, begin, end) if end > begin else -1
 
     def _walk_targets(self, situation: int, trie: TokenTrie) -> Int32:
-        tokens, rows = np.empty(trie.size + 1, dtype=np.int32), np.empty(trie.size + 1, dtype=np.int32)
-        table = self._by_byte
-        count, _ = walk_collect(trie, table, table.row(situation), tokens, rows)
-        reached, which = np.unique(rows[:count], return_inverse=True)
-        situations = np.array([table.state(row) for row in reached.tolist()], dtype=np.int32)
+        hypotheses, room = self.machine.hypotheses, np.empty((2, trie.size + 1), dtype=np.int32)
+        tokens, rows = room
+        count, _ = walk_collect(trie, hypotheses, situation * hypotheses.class_count, tokens, rows)
         found = np.full(trie.size, -1, dtype=np.int32)
-        found[tokens[:count]] = situations[which]
+        found[tokens[:count]] = rows[:count] // hypotheses.class_count
         return found
 
     def _rank(self, situation: int) -> int:
         """How deep the shallowest stack is."""
         hypotheses = self.machine.hypotheses
-        return int(hypotheses.stacks.depths[hypotheses.members[situation][:, 1]].min())
+        return min(hypotheses.stacks.depths[stack] for _, stack in hypotheses.members[situation])
 
     def _can_end(self, situation: int) -> bool:
         return self.machine.hypotheses.can_end(situation)
@@ -135,7 +131,7 @@ class CompiledCfgFsm(CompiledSituations):
 
 
 def _warm_up() -> None:
-    """Run every kernel of this backend and of `tokdfa.backends.cfg_fsm` once; many brackets make the stacks grow."""
+    """Run every kernel of this backend once."""
     from tokdfa.backends.cfg_fsm.regex_fsm import RegexFsm
     from tokdfa.constraint import Grammar
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -145,7 +141,7 @@ def _warm_up() -> None:
     mask = masks.allocate_mask(vocab.size)
     for way in ("vectors", "walk"):
         compiled = CfgFsm(vocab, masks=way).compile(grammar)
-        for text in (b"(" * 300, b"xxy"):
+        for text in (b"((", b"xxy"):
             matcher = compiled.start()
             for byte in text:
                 matcher.advance(byte)

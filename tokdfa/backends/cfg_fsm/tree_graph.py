@@ -4,9 +4,6 @@ In `tokdfa.backends.cfg_fsm.speculation` the nodes are shared by all stacks and 
 again for one situation, so that each node is one way for a token to go: node 0 is the situation, below it is a node for
 each hypothesis, and below a lexeme is a node for each outcome after which tokens go on in the next lexeme. A token
 leaves a hypothesis open iff it ends in some node.
-
-What comes to a node is worked out from the vectors of its lexer state, as 003 does it, with arrays in place of the
-kernel's loops.
 """
 
 from __future__ import annotations
@@ -17,17 +14,15 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.automata.graph import token_label
-from tokdfa.backends.cfg_fsm.describe import leading_outcomes, may_become, terminal_name
+from tokdfa.backends.cfg_fsm.describe import may_become, terminal_name
 from tokdfa.core.packages import import_library
 from tokdfa.errors import LimitExceeded
-from tokdfa.token_automata.columns import places_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.cfg_fsm.machine import Machine
-    from tokdfa.backends.cfg_fsm.speculation import Speculation
-    from tokdfa.backends.cfg_fsm.splits import RestVectors
+    from tokdfa.backends.cfg_fsm.speculation import Node, Speculation
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Ids = npt.NDArray[np.int32]
@@ -37,13 +32,15 @@ MAX_NODES = 20_000
 
 
 class _Branch(NamedTuple):
-    """A node to be. `tokens`, `rests`: the pairs that come to it; `terminal`, `residue`: what leads to it."""
+    """A node to be, `node` in the shared tree. `arriving`: how many pairs come to it; `terminal`, `residue`: what leads
+    to it.
+    """
 
     parent: int
     state: int
     stack: int
-    tokens: Ids
-    rests: Ids
+    node: Node | None
+    arriving: int
     terminal: str
     residue: int
 
@@ -59,11 +56,10 @@ def tree_to_networkx(
     that end in it, from short to long. Edge attributes: ``terminal``, what has ended, and ``residue``; "" and -1 above
     a hypothesis. Nodes without tokens are left out: their pairs were speculated for nothing.
 
-    Cost: a pass over the rests of the vocabulary for each node. LimitExceeded for more than 20,000 nodes.
+    LimitExceeded for more than 20,000 nodes, or if `speculation` has no room for them.
     """
     networkx = import_library("networkx", "a graph")
 
-    speculation.fill(situation, masks.allocate_mask(vocab.size))  # so that all stacks of the tree are known
     branches, endings = _spread(machine, speculation, situation)
     through: list[Ids] = [*endings]
     for number in range(len(branches) - 1, 0, -1):
@@ -84,7 +80,7 @@ def tree_to_networkx(
             state=branch.state,
             stack=branch.stack,
             context=machine.stacks.context(branch.stack),
-            arriving=len(branch.tokens),
+            arriving=branch.arriving,
             ending=len(endings[place]),
             tokens=len(through[place]),
             examples=_examples(vocab, endings[place], examples),
@@ -113,42 +109,38 @@ def tree_text(graph: Any, limit: int = 40) -> str:
 
 def _spread(machine: Machine, speculation: Speculation, situation: int) -> tuple[list[_Branch], list[Ids]]:
     """All branches, parents before children, the first one for the situation; and the tokens that end in each."""
-    lexer, stacks, table = machine.lexer, machine.stacks, speculation.table
-    nothing = np.zeros(0, dtype=np.int32)
-    branches, endings = [_Branch(-1, -1, -1, nothing, nothing, "", -1)], [nothing]
-    members = machine.hypotheses.members[situation].tolist()
-    agenda = [_Branch(0, state, stack, table.tokens, table.wholes, "", -1) for state, stack in reversed(members)]
+    stacks, leads_on_of = machine.stacks, machine.hypotheses.leads_on
+    branches, endings = [_Branch(-1, -1, -1, None, 0, "", -1)], [np.zeros(0, dtype=np.int32)]
+    agenda = [
+        _Branch(0, state, stack, speculation.root(state), len(speculation.table.tokens), "", -1)
+        for state, stack in reversed(machine.hypotheses.members[situation])
+    ]
     while agenda:
         branch = agenda.pop()
-        if len(branches) >= MAX_NODES:
+        if len(branches) >= MAX_NODES or branch.node is None:
             raise LimitExceeded(
-                f"the tree has more than {MAX_NODES:,} nodes; ask for a situation that leaves less open",
+                f"the tree has more than {MAX_NODES:,} nodes, or takes more than mask_mb; ask for a situation that "
+                "leaves less open",
                 limit="nodes of a tree",
                 value=MAX_NODES,
             )
-        vectors = speculation.vectors(branch.state)
-        after = vectors.after[branch.rests]
-        lives = (machine.hypotheses.ends[after] & stacks.taken[branch.stack]).any(axis=1) & (after >= 0)
-        endings.append(np.unique(branch.tokens[lives]))
-        outcomes, tokens, rests = _leaving(vectors, branch.tokens, branch.rests)
-        leads_on = leading_outcomes(machine, branch.stack)
-        for outcome in reversed(np.unique(outcomes).tolist()):
-            if not leads_on[outcome]:
-                continue
-            label, residue = lexer.outcomes[outcome].tolist()
-            stack = stacks.shift(branch.stack, label)
-            state = int(lexer.starts[residue, stacks.context(stack)])
-            chosen, name = outcomes == outcome, terminal_name(machine, label)
-            agenda.append(_Branch(len(branches), state, stack, tokens[chosen], rests[chosen], name, residue))
+        leads_on = leads_on_of(branch.stack)
+        groups = [tokens for ends, tokens in branch.node.groups if ends & leads_on]
+        endings.append(np.unique(np.concatenate([endings[0], *map(_ids, groups)])))
+        for leaving in reversed(branch.node.exits):
+            if leads_on & leaving.bit:
+                stack = stacks.shift(branch.stack, leaving.label)
+                context, name = stacks.context(stack), terminal_name(machine, leaving.label)
+                where = len(branches), int(machine.lexer.starts[leaving.residue, context]), stack
+                child = speculation.child(leaving, context)
+                agenda.append(_Branch(*where, child, len(leaving.tokens), name, leaving.residue))
         branches.append(branch)
     return branches, endings
 
 
-def _leaving(vectors: RestVectors, tokens: Ids, rests: Ids) -> tuple[Ids, Ids, Ids]:
-    """Each place where the lexeme may end within pairs (tokens[i], rests[i]): the outcome, and the pair then left."""
-    places, offsets = places_of(vectors.begins.astype(np.int64), rests)
-    pairs = np.repeat(np.arange(len(rests)), np.diff(offsets))
-    return vectors.outcomes[places], tokens[pairs], vectors.rests[places]
+def _ids(group: npt.NDArray[Any]) -> Ids:
+    """The tokens of a group, which may be packed."""
+    return masks.mask_to_ids(group.view(np.int32)) if group.dtype == np.uint32 else group
 
 
 def _examples(vocab: Vocabulary, tokens: Ids, count: int) -> tuple[bytes, ...]:
