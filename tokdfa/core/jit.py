@@ -70,7 +70,7 @@ FIRST_MASKS: dict[str, first_use.Expected] = {
     "earley_trie json_schema": first_use.Expected(24, ("JSON numbers", *_REGEX_STEPS, "grammars")),
     "pushdown_trie": first_use.Expected(30, _PUSHDOWN_STEPS),
     "pushdown_trie json_schema": first_use.Expected(24, ("JSON numbers", *_PUSHDOWN_STEPS)),
-    "cfg_fsm": first_use.Expected(20, (*_REGEX_STEPS, "LALR grammars")),
+    "cfg_fsm": first_use.Expected(15, (*_REGEX_STEPS, "LALR grammars")),
     "direct_merge": first_use.Expected(21, _MERGE_STEPS),
     "cartesian_merge": first_use.Expected(27, _MERGE_STEPS),
 }

@@ -8,7 +8,7 @@ them does not depend on their number. Kernels run without the GIL; a thread cost
 
 from __future__ import annotations
 
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -66,27 +66,11 @@ def _locate_node(nodes: npt.NDArray[np.uint64], token_count: int, node: int) -> 
 
 
 def run_in_threads(jobs: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
-    """The results of `jobs`, in their order; the first runs in the caller's thread, the others in threads of their own.
+    """The results of `jobs`, in their order; the last runs in the caller's thread, the others in threads of their own.
 
-    An exception in a job is raised here once all have stopped.
+    The first error of a job is raised here once all have stopped.
     """
-    if len(jobs) == 1:
-        return [jobs[0]()]
-    results: dict[int, ResultT] = {}
-    errors: dict[int, BaseException] = {}
-
-    def run(index: int) -> None:
-        try:
-            results[index] = jobs[index]()
-        except BaseException as error:  # handed to the caller below
-            errors[index] = error
-
-    threads = [Thread(target=run, args=(index,), daemon=True) for index in range(1, len(jobs))]
-    for thread in threads:
-        thread.start()
-    run(0)
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[min(errors)]
-    return [results[index] for index in range(len(jobs))]
+    with ThreadPoolExecutor(max(1, len(jobs) - 1)) as pool:
+        others = [pool.submit(job) for job in jobs[:-1]]
+        last = jobs[-1]()
+    return [*(other.result() for other in others), last]

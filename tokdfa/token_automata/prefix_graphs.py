@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.jit import kernel
-from tokdfa.token_automata.columns import Columns, transpose
+from tokdfa.token_automata.columns import Columns, places_of, transpose
 from tokdfa.token_automata.parallel import TriePart
 from tokdfa.token_automata.token_index import fill_rows
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -50,23 +50,22 @@ class PrefixGraphs(NamedTuple):
 
     ``nodes``: uint64, packed like a token trie's, with byte classes (or bytes) for bytes, token classes for tokens;
     ``ranks``: int32, ascending, the tokens that were not dropped, by rank; ``class_of``: int32, the token class of
-    each; ``class_count``; ``depth_limit``: the longest class string.
+    each; ``class_count``; ``trie``: that of the tokens; ``letters``: uint8, shape (256,), the class of each byte.
     """
 
     nodes: npt.NDArray[np.uint64]
     ranks: npt.NDArray[np.int32]
     class_of: npt.NDArray[np.int32]
     class_count: int
-    depth_limit: int
+    trie: TokenTrie
+    letters: npt.NDArray[np.uint8]
 
     def strings(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """The class strings one behind the other, uint8, and their offsets, int64, shape (class_count + 1,)."""
-        offsets = np.zeros(self.class_count + 1, dtype=np.int64)
-        path = np.zeros(self.depth_limit + 1, dtype=np.uint8)
-        _list_strings_kernel(self.nodes, self.class_count, path, np.zeros(0, dtype=np.uint8), offsets)
-        data = np.zeros(int(offsets[-1]), dtype=np.uint8)
-        _list_strings_kernel(self.nodes, self.class_count, path, data, offsets)
-        return data, offsets
+        firsts = np.unique(self.class_of, return_index=True)[1]
+        spelled = self.trie.token_bytes
+        places, offsets = places_of(spelled.offsets, self.trie.order[self.ranks[firsts]])
+        return self.letters[spelled.data[places]], offsets
 
 
 def build_prefix_graphs(
@@ -81,6 +80,7 @@ def build_prefix_graphs(
     """The prefix graphs of the tokens in `trie`, or in a `part` of it; see the module's docstring for the switches."""
     if part is None:
         part = TriePart(0, trie.node_count, 0, len(trie.order))
+    letters = dfa.byte_class if byte_classes else _LETTERS
     skip = ~bytes_alive(dfa) if dead_bytes else np.zeros(256, dtype=np.bool_)
     room = part.end - part.begin + len(part.path)
     #: rows: letter, first child, last child, next sibling, token class (or -1) of each node
@@ -94,7 +94,7 @@ def build_prefix_graphs(
         part.end,
         len(trie.order),
         skip,
-        dfa.byte_class if byte_classes else _LETTERS,
+        letters,
         merge,
         forest,
         keys,
@@ -107,7 +107,7 @@ def build_prefix_graphs(
     class_count = int(np.count_nonzero(forest[4][:node_count] >= 0))
     _lay_out_graphs_kernel(forest, path, nodes, class_count)
     class_of = forest[4][class_of[:token_count]]
-    return PrefixGraphs(nodes, ranks[:token_count], class_of, class_count, trie.depth_limit)
+    return PrefixGraphs(nodes, ranks[:token_count], class_of, class_count, trie, letters)
 
 
 def bytes_alive(dfa: Dfa) -> npt.NDArray[np.bool_]:
@@ -132,7 +132,7 @@ def walk_graphs(
     steps = dfa.transitions if byte_classes else dfa.byte_table(), _LETTERS
     count = graphs.class_count
     if prefix_graphs:
-        words: tuple[Any, ...] = graphs.nodes, graphs.depth_limit
+        words: tuple[Any, ...] = graphs.nodes, graphs.trie.depth_limit
     else:
         words = *graphs.strings(), np.arange(count, dtype=np.int32)
         for array in words:
@@ -240,20 +240,3 @@ def _lay_out_graphs_kernel(forest, path, nodes, class_count):  # type: ignore[no
                     break
                 depth -= 1
         here = following
-
-
-@kernel
-def _list_strings_kernel(nodes, spare, path, data, offsets):  # type: ignore[no-untyped-def]
-    """offsets[k + 1]: the end of class k's string; the strings go to `data` unless it is empty."""
-    end = np.int64(0)
-    for k in range(len(nodes)):
-        depth = (nodes[k] >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
-        path[depth] = nodes[k] & np.uint64(0xFF)
-        token_class = nodes[k] >> np.uint64(TOKEN_SHIFT)
-        if token_class != np.uint64(spare):
-            length = np.int64(depth) + 1
-            if len(data) > 0:
-                for step in range(length):
-                    data[end + step] = path[step]
-            end += length
-            offsets[token_class + np.uint64(1)] = end
