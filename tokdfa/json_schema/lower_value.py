@@ -8,6 +8,7 @@ schemas nest no calls here.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,9 @@ from tokdfa.json_schema.number_dfa import SHIFT
 from tokdfa.json_schema.number_texts import number_texts
 from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
 from tokdfa.program.builder import ProgramBuilder
+from tokdfa.program.json_text import read_characters
 from tokdfa.program.program import RETURN_PLACE, TERMINAL, Terminal
+from tokdfa.regex.lazy_dfa import LazyDfa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,10 +33,13 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.oracle import Oracle
     from tokdfa.json_schema.string_set import StringSet
+    from tokdfa.program.json_text import Characters
     from tokdfa.program.program import Escapes
 
 #: More sets of numbers than this in one place are spelled without exponents.
 MANY_NUMBERS = 8
+#: An automaton of more states is not counted beside, and makes a product with the length instead.
+COUNTED_STATES = 1_500
 #: Work and memory (`tokdfa.core.budget`) of writing a name in a table, or a member of an object.
 NAME_WORK, NAME_BYTES = 5_000, 300
 
@@ -61,6 +67,8 @@ class ValueWriter:
         self._texts: dict[State, list[int]] = {}
         #: The same of shapes that many states have, by identity.
         self._plain: dict[int, list[int]] = {}
+        #: Strings whose lengths are counted, and the place after them -> the place at which they are read.
+        self._counted: dict[tuple[StringSet, int], int] = {}
         if written_before is None:
             self.builder = ProgramBuilder(escapes=self.escapes)
         else:
@@ -193,7 +201,28 @@ class ValueWriter:
             return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)
         if strings.simple:
             return builder.counted(strings.min_length, strings.max_length, following)
-        return builder.read(builder.terminal(self._string_text(strings)), following)
+        plain, low, high = strings.apart
+        if not low and high is None:
+            return builder.read(builder.terminal(self._string_text(plain)), following)
+        key = strings, following
+        if key not in self._counted:
+            write = partial(self._count_string, strings, following)
+            self._counted[key] = self.lazy(write) if strings.is_easy else write()
+        return self._counted[key]
+
+    def _count_string(self, strings: StringSet, following: int) -> int:
+        """The place at which one of a set of strings is read whose lengths the rest of it does not imply."""
+        builder, (plain, low, high) = self.builder, strings.apart
+        found = _counted_automaton(plain, self.escapes)
+        if found is None or (low and not found[1].has_all):
+            return builder.read(builder.terminal(self._string_text(strings)), following)
+
+        def bounded(low: int, high: int | None) -> Terminal:
+            return self._string_text(replace(plain, min_length=low, max_length=high))
+
+        text = self._string_text(plain)
+        counted = Terminal(text.label, text.key + b" counted", lambda: found[0], bounded=bounded)
+        return builder.counted(low, high, following, builder.terminal(counted), found[0].state_count)
 
     def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
         may_be_refused = any(each.multiples or each.not_multiples for each in numbers)
@@ -228,6 +257,16 @@ def _name(nodes: Sequence[Node], state: State) -> str:
     """The name of a state's frame: the pointers of its schemas."""
     named = [("not " if literal & 1 else "") + "#" + nodes[literal >> 1].pointer for literal in sorted(state)]
     return " & ".join(named) or "any value"
+
+
+@lru_cache(64)
+def _counted_automaton(strings: StringSet, escapes: Escapes) -> tuple[Dfa, Characters] | None:
+    """The automaton of a set that has texts, with their characters; None if it has too many states, or these do not
+    say where characters begin.
+    """
+    automaton = string_automaton(strings, escapes, COUNTED_STATES)
+    characters = None if isinstance(automaton, LazyDfa) else read_characters(automaton)
+    return None if isinstance(automaton, LazyDfa) or characters is None else (automaton, characters)
 
 
 @lru_cache(64)

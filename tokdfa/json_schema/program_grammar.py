@@ -7,8 +7,9 @@ r``, and a chain of members or items, which ends where its frame does, is right 
 row (`tokdfa.backends.earley_trie.earley_rows`).
 
 *Lexemes.* A text is a lexeme with the automaton that its key names; names and counted strings become lexemes as
-`tokdfa.json_schema.lexemes` says. The names that one NAMES may read begin a list, ``w -> name value | w'``, where w' is
-the list of those behind; so all windows of an object, one for each member, together are as long as the object.
+`tokdfa.json_schema.lexemes` says, counted strings of a pattern those of its product with the length. The names that one
+NAMES may read begin a list, ``w -> name value | w'``, where w' is the list of those behind; so all windows of an
+object, one for each member, together are as long as the object.
 
 *Where a lexeme ends.* A program may be cut into texts in any way, a lexer takes the longest match. For JSON that is the
 same: a string or a constant ends where nothing goes on; what may follow a number or the blanks of some punctuation
@@ -41,6 +42,7 @@ from tokdfa.program.program import (
     COUNTED_BEYOND,
     COUNTED_CAP,
     COUNTED_MINIMUM,
+    COUNTED_TERMINAL,
     LAZY,
     NAMES,
     NAMES_HIGH,
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.document import Dropped
-    from tokdfa.program.program import Escapes, Program
+    from tokdfa.program.program import Escapes, Program, Terminal
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: A symbol while rules are written: a lexeme is a negative number, a nonterminal one from 0 on.
@@ -294,6 +296,9 @@ class _ProgramGrammar:
     def _counted(self, at: int) -> Symbol:
         least, cap, beyond = (self.arguments[at + column] for column in (COUNTED_MINIMUM, COUNTED_CAP, COUNTED_BEYOND))
         most = None if beyond == UNBOUNDED else cap + beyond
+        text = self.program.terminals[self.code[3 * self.arguments[at + COUNTED_TERMINAL] + 1]]
+        if text.bounded is not None:
+            return self._symbol_of(text.bounded(least, most))
         name = f"string of {least} or more characters" if most is None else f"string of {least} to {most} characters"
         return self._strings((COUNTED, least, most), name, lambda: self.strings.counted(least, most))
 
@@ -306,7 +311,11 @@ class _ProgramGrammar:
 
     def _text(self, number: int) -> Symbol:
         """The symbol of a lexeme that is a text of the program."""
-        key, text = (TERMINAL, number), self.program.terminals[number]
+        return self._symbol_of(self.program.terminals[number])
+
+    def _symbol_of(self, text: Terminal) -> Symbol:
+        """The symbol of a lexeme that is a text."""
+        key = TERMINAL, text.key
         if key not in self._lexeme_of:
             self._lexemes.append((text.label, partial(text_automaton, text), text.key))
             self._lexeme_of[key] = -len(self._lexemes)

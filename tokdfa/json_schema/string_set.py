@@ -12,9 +12,10 @@ accepted is right under both readings. So it is with patterns that ECMA-262 and 
 without such a language cannot be negated (UnsupportedConstraint).
 
 Cost. From a pattern to a lazy automaton: 0.1 to 0.3 ms; automata of up to `EXPLICIT_STATES` states are made explicit
-and minimal, for as much again. Intersections with lengths are avoided where a pattern implies them or can take them
-over (`tokdfa.json_schema.string_lengths`). Otherwise their states, pairs of a state of the pattern and a count, are
-made on demand only, so a bound of 1,000,000 costs what is read of it.
+and minimal, for as much again. Lengths are mostly counted beside the automaton of all else (`StringSet.apart`,
+`tokdfa.backends.pushdown_trie.counted`). Intersections with them are avoided where a pattern implies them or can take
+them over (`tokdfa.json_schema.string_lengths`). Otherwise their states, pairs of a state of the pattern and a count,
+are made on demand only, so a bound of 1,000,000 costs what is read of it.
 """
 
 from __future__ import annotations
@@ -177,6 +178,11 @@ class StringSet:
         return _spelled_out(self) if self.patterns or self.not_patterns else self
 
     @property
+    def apart(self) -> tuple[StringSet, int, int | None]:
+        """(the set without bounds of its length, the bounds that this does not imply): together the same set."""
+        return _apart(self)
+
+    @property
     def simple(self) -> bool:
         """Whether lengths are all that is demanded. (A pattern such as ``.*`` demands nothing.)"""
         if self.values is not None or self.not_values or self.formats or self.not_formats or self.not_patterns:
@@ -254,8 +260,8 @@ class _Demands:
         self.absent.append(node)
         self.impossible |= finds_everywhere(node)
 
-    def settle_lengths(self) -> None:
-        """Drop the lengths that are implied, and let a pattern take them over where it can."""
+    def drop_implied_lengths(self) -> None:
+        """Drop the lengths that are implied."""
         if not self.low and self.high is None:
             return
         known: dict[int, Lengths] = {}
@@ -268,6 +274,10 @@ class _Demands:
             self.low = 0
         if self.high is not None and any(most is not None and most <= self.high for _, most, *_ in whole):
             self.high = None
+
+    def settle_lengths(self) -> None:
+        """Drop the lengths that are implied, and let a pattern take them over where it can."""
+        self.drop_implied_lengths()
         for index, body in enumerate(self.whole):
             if self.low or self.high is not None:
                 narrowed = narrow(body, self.low, self.high)
@@ -326,6 +336,20 @@ def _literals(texts: frozenset[str], store: ExpressionStore, encoding: Encoding)
     value = encoding.literals(encoded, program)
     store.run(program)
     return store.concat(program.expression(value), store.literal(encoding.end))
+
+
+@lru_cache(maxsize=4096)
+def _apart(strings: StringSet) -> tuple[StringSet, int, int | None]:
+    if not strings.min_length and strings.max_length is None:
+        return strings, 0, None
+    plain = replace(strings, min_length=0, max_length=None)
+    demands = _read_demands(plain)
+    high = strings.max_length
+    if demands.high is not None and high is not None and demands.high <= high:  # a format has a length of its own
+        high = None
+    bounds = replace(demands, low=strings.min_length, high=high)
+    bounds.drop_implied_lengths()
+    return plain, bounds.low, bounds.high
 
 
 @lru_cache(maxsize=512)

@@ -18,6 +18,7 @@ from tokdfa.program.program import (
     ANY,
     CALL,
     COUNT_LIMIT,
+    COUNT_STATES,
     COUNTED,
     LAZY,
     NAMES,
@@ -306,28 +307,31 @@ class ProgramBuilder(GrowingCode):
         ):
             raise ValueError(f"what reads other strings is a TERMINAL of any string, not instruction {other}")
 
-    def counted(self, minimum: int, maximum: int | None, following: int) -> int:
-        """COUNTED: any JSON string of `minimum` to `maximum` (None: any number of) characters, then `following`.
+    def counted(
+        self, minimum: int, maximum: int | None, following: int, terminal: int | None = None, states: int = 22
+    ) -> int:
+        """COUNTED: a JSON string of `minimum` to `maximum` (None: any number of) characters, then `following`.
 
-        A character is a code point, however it is written. Raises EmptyLanguageError if there is no such number.
+        A character is a code point, however it is written. `terminal`: of the strings, else any; `states`: how many its
+        automaton has. Raises EmptyLanguageError if there is no such number.
         """
-        text = self.read(self.string_terminal, following)
+        text = self.read(self.string_terminal if terminal is None else terminal, following)
         if minimum <= 0 and maximum is None:
             return text
         if maximum is not None and maximum < max(minimum, 0):
             raise EmptyLanguageError(f"no string has at least {minimum} and at most {maximum} characters")
         minimum = max(minimum, 0)
-        key = COUNTED, minimum, maximum, following
+        key = COUNTED, minimum, maximum, text
         found = self._places.get(key)
         if found is None:
             whole = maximum if maximum is not None else minimum
-            cap = min(whole, COUNT_LIMIT)
+            cap = min(whole, COUNT_LIMIT, COUNT_STATES // states - 1)
             beyond = min(whole - cap, UNBOUNDED - 1) if maximum is not None else UNBOUNDED
             on = -1
             if whole > cap:
                 rest = None if maximum is None else maximum - cap
                 # a string so long is rarely read, and its maximum may be so high that nobody could write all its code
-                on = self.lazy(lambda: self.counted(minimum - cap, rest, following))
+                on = self.lazy(lambda: self.counted(minimum - cap, rest, following, terminal, states))
             begin = len(self.arguments)
             self.arguments.extend((text, minimum, cap, on, beyond))
             found = self._places[key] = self._append(COUNTED, begin, following)

@@ -12,7 +12,7 @@ CALL       frame, next            read what the frame reads, then go on at next
 TERMINAL   terminal, next         read one of the texts of an automaton, then go on at next
 TOKEN      token set, next        take one of these special tokens, then go on at next
 NAMES      arguments              read one of a list of names as a JSON string (`tokdfa.backends.pushdown_trie.names`)
-COUNTED    arguments, next        read a JSON string of bounded length (`tokdfa.backends.pushdown_trie.counted`)
+COUNTED    arguments, next        read a string of bounded length (`tokdfa.backends.pushdown_trie.counted`)
 LAZY       number                not written yet; becomes ANY of one place when it is first needed
 =========  =====================  ======================================================================
 
@@ -76,12 +76,14 @@ RETURN_PLACE = 0
 #: string that reads other strings, or -1; where in the list of numbers the places after each allowed name begin
 #: (instructions that allow other names of one table share them).
 NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_TARGETS = range(5)
-#: Arguments of COUNTED: the place of a TERMINAL that reads any string and goes on at the same place; characters that
-#: are needed at least (if fewer than 1: none) and may be read at most by this instruction; the place of the COUNTED
-#: that reads more characters than that, -1 if none may; how many more: UNBOUNDED, if there is no maximum.
+#: Arguments of COUNTED: the place of a TERMINAL that reads JSON strings whose characters can be counted
+#: (`tokdfa.program.json_text.read_characters`) and goes on at the same place; characters that are needed at least (if
+#: fewer than 1: none; else the terminal has strings of all greater lengths) and may be read at most by this
+#: instruction; the place of the COUNTED that reads more characters than that, -1 if none may; how many more: UNBOUNDED,
+#: if there is no maximum.
 COUNTED_TERMINAL, COUNTED_MINIMUM, COUNTED_CAP, COUNTED_NEXT, COUNTED_BEYOND = range(5)
-#: Characters that one COUNTED counts at most: 22 states for each count must fit an item's 21 bits.
-COUNT_LIMIT = 90_000
+#: Characters that one COUNTED counts at most, and times the states of its automaton: these must fit an item's 21 bits.
+COUNT_LIMIT, COUNT_STATES = 90_000, (1 << 21) - 2
 #: More characters than any text has.
 UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
 #: Instructions that may be written before a program is saved.
@@ -100,6 +102,7 @@ class Terminal:
     `shortest`: its texts end at the first match, and win over other terminals that match there. `expression`: the
     store and number of the expression whose texts it reads, if it is one: many automata are then made together.
     `may_wait`: making it cannot fail, and it has texts, none of them empty: so it is made when a text first reaches it.
+    `bounded`: makes the terminal of those of its texts, strings of JSON, that have so many characters.
     """
 
     label: str
@@ -108,6 +111,7 @@ class Terminal:
     shortest: bool = False
     expression: tuple[ExpressionStore, int] | None = None
     may_wait: bool = False
+    bounded: Callable[[int, int | None], Terminal] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,11 +21,12 @@ from tokdfa.core.stored_file import Format
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.program.constraint_record import describe_constraint, rebuild_constraint
-from tokdfa.program.json_text import escapes_of, string_terminal
+from tokdfa.program.json_text import escapes_of, read_characters, string_terminal
 from tokdfa.program.program import (
     ANY,
     CALL,
     COUNT_LIMIT,
+    COUNT_STATES,
     COUNTED,
     COUNTED_BEYOND,
     FIRST,
@@ -212,15 +213,21 @@ def _find_count_problem(at: int, program: Program) -> str:
     if not 0 <= at < len(arguments) - COUNTED_BEYOND:
         return "arguments lead out of range"
     terminal, minimum, cap, on, beyond = arguments[at : at + COUNTED_BEYOND + 1].tolist()
-    if not _reads_strings(terminal, program):
-        return "a counted string is read by no TERMINAL of any string"
-    if not (minimum >= 0 and 0 <= cap <= COUNT_LIMIT and 0 <= beyond <= UNBOUNDED):
+    if not 0 <= terminal < len(code) or code[terminal, OPERATION] != TERMINAL:
+        return "a counted string is read by no TERMINAL"
+    number = int(code[terminal, FIRST])
+    automaton = program.terminals[number].make() if 0 <= number < len(program.terminals) else None
+    characters = read_characters(automaton) if isinstance(automaton, Dfa) else None
+    if not isinstance(automaton, Dfa) or characters is None or (minimum > 0 and not characters.has_all):
+        return "a counted string is read by a TERMINAL whose characters cannot be counted"
+    most = min(COUNT_LIMIT, COUNT_STATES // automaton.state_count - 1)
+    if not (minimum >= 0 and 0 <= cap <= most and 0 <= beyond <= UNBOUNDED):
         return "a count is out of range"
     for _ in range(2):  # it goes on at a COUNTED, or at where that was to be written
         if on < 0:
             break
         operation, first, second = code[on].tolist() if on < len(code) else (-1, 0, 0)
-        if operation == COUNTED:
+        if operation == COUNTED and arguments[first : first + 1].tolist() == [terminal]:
             on = -1
         elif operation == ANY and second == first + 1 and 0 <= first < len(program.alternatives):
             on = int(program.alternatives[first])

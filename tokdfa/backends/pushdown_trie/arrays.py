@@ -117,7 +117,7 @@ class MachineArrays(Struct, fields=MACHINE_FIELDS, declared=_MACHINE):
 
 # fmt: off
 POOL_FIELDS = (
-    "byte_data", "offsets", "transitions", "flags", "partition_class", "reads",
+    "byte_data", "offsets", "transitions", "flags", "partition_class", "reads", "characters",
     "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
     "walk_rows", "walk_path", "walk_guides", "walk_deferred", "frame_left", "frame_place",
@@ -128,7 +128,7 @@ POOL_FIELDS = (
 
 _POOL = _declare(
     POOL_FIELDS,
-    int32_table="part_ids part_nodes walk_deferred",
+    int32_table="characters part_ids part_nodes walk_deferred",
     int64="offsets part_keys branch_keys walk_meta",
     int64_table="frame_place walk_wanted",
     uint8="byte_data flags walk_path",

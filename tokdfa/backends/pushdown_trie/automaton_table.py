@@ -22,8 +22,9 @@ import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.pushdown_trie.rows import WIDE
-from tokdfa.backends.pushdown_trie.state_table import LazyRows, StateTable
+from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST, MOST, STATES, LazyRows, StateTable
 from tokdfa.grammar.lexeme_automata import minimal_together
+from tokdfa.program.json_text import read_characters
 from tokdfa.regex.state_names import ExpressionNames, name_states
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
@@ -165,6 +166,24 @@ class AutomatonTable(StateTable):
             self._name(first)  # now, as masks would have to wait for it
         return entered
 
+    def count_characters(self, start: int) -> int:
+        """The first state of an automaton of JSON strings that starts in `start`, once ``characters`` is known of it.
+
+        Raises ValueError if its characters cannot be counted.
+        """
+        if start in self._waiting:
+            self._make_waiting(start)
+        start = self._start_for.get(start, start)
+        if not self.characters[start, STATES]:
+            made = self._explicit_of(start) if self.owner[start] < 0 else None
+            found = made and made.first == start and read_characters(Dfa(*made[1:4], 0))
+            if not found:
+                raise ValueError("the characters of a counted string's automaton cannot be counted")
+            past = start + len(found.least)
+            self.characters[start:past, BEGINS], self.characters[start:past, LEAST] = found.begins, found.least
+            self.characters[start, [STATES, MOST]] = len(found.least), found.least.max()
+        return start
+
     def fill_rows(self, states: Sequence[int] | Int32) -> None:
         """Make the transitions of states of lazy automata, all at once, and automata whose starts are asked for. Raises
         LimitExceeded; what was not made is UNKNOWN still.
@@ -199,13 +218,15 @@ class AutomatonTable(StateTable):
             key = bytes.fromhex(described) + bytes([2 + shortest])
             self.partition_class[state] = self._named.setdefault(key, state) if described else state
             return
-        first, table, byte_class, accepting, shortest = self._explicit[
-            bisect_right(self._explicit, state, key=lambda automaton: automaton.first) - 1
-        ]
+        first, table, byte_class, accepting, shortest = self._explicit_of(state)
         numbered = np.where(table >= 0, table + first, DEAD).astype(np.int32)
         for number, name in enumerate(name_states(numbered, accepting, byte_class, self._depth, first)):
             key = name.tobytes() + bytes([shortest])
             self.partition_class[first + number] = self._named.setdefault(key, first + number)
+
+    def _explicit_of(self, state: int) -> _Explicit:
+        """The automaton of a state that is none of a lazy one."""
+        return self._explicit[bisect_right(self._explicit, state, key=lambda automaton: automaton.first) - 1]
 
 
 def _spelled(columns: Int32, accepting: Bools, available: Bools) -> Bools:

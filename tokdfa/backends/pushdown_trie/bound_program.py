@@ -22,6 +22,8 @@ import numpy.typing as npt
 from tokdfa.backends.pushdown_trie.arrays import PLACE_BITS, longer
 from tokdfa.backends.pushdown_trie.names import T_NODES, T_ORDER, bind_code
 from tokdfa.errors import LimitExceeded
+from tokdfa.program.json_text import escapes_of
+from tokdfa.program.program import COUNTED, COUNTED_TERMINAL, FIRST, OPERATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +68,8 @@ class BoundProgram:
         )
         self.counts, self.names, self.order, self.tables = bind_code(self.code, self._starts, program.name_tables)
         self._used: dict[str, int] = {}  # of each array, from when it first grows
+        if self.counts:
+            self._count_characters(self.code)
 
     @property
     def program(self) -> Program:
@@ -108,10 +112,18 @@ class BoundProgram:
             self.entries[: used["entries"]] = source.entries
             begin = used["code"]
             self._append("code", code, any(replaced))
+            if counts:
+                self._count_characters(code)
             for written in source.written[self._followed :]:
                 if written < begin:
                     self.code[written] = source.code[3 * written : 3 * written + 3]
             self._followed = len(source.written)
+
+    def _count_characters(self, code: Int32) -> None:
+        """Have characters counted in the automata of the COUNTED of some code, whose terminals begin where these do."""
+        for at in code[code[:, OPERATION] == COUNTED, FIRST].tolist():
+            place = self.arguments[at + COUNTED_TERMINAL]
+            self.code[place, FIRST] = self._automata.count_characters(int(self.code[place, FIRST]))
 
     def _append(self, name: str, part: Int32, replace: bool) -> bool:
         """Append to an array; whether it was replaced by a larger one, as it is if `replace`."""
@@ -149,8 +161,12 @@ def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
     """Whether every name and every counted string can be ended, wherever one has come to, by `available` bytes.
 
     It can with printable ASCII, which escapes and counted characters go on with, the tails of UTF-8, and the bytes of
-    names. O(characters of the names).
+    names; of counted strings that are not any string that is not known. O(characters of the names).
     """
+    code = program.code
+    for at in code[code[:, OPERATION] == COUNTED, FIRST].tolist():
+        if escapes_of(program.terminals[code[program.arguments[at + COUNTED_TERMINAL], FIRST]]) is None:
+            return False
     needed = np.zeros(256, dtype=np.bool_)
     if len(program.arguments):
         needed[0x20:0x7F] = needed[0x80:0xC0] = True

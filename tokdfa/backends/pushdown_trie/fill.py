@@ -37,19 +37,15 @@ from tokdfa.backends.pushdown_trie.arrays import (
     NEEDS_CODE,
     OK,
     PLACE_SHIFT,
-    STACK_BITS,
-    STATE_MASK,
     STATE_PART,
     machine_at,
     pool_at,
 )
 from tokdfa.backends.pushdown_trie.branches import LEAST_BELOW, find_branch, take_child
 from tokdfa.backends.pushdown_trie.closure import close_row
-from tokdfa.backends.pushdown_trie.counted import STATES
 from tokdfa.backends.pushdown_trie.items import item_left, wide_state
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NOT_LISTED,
-    W_BODY,
     W_DEPTH,
     W_LEFT,
     W_LISTED,
@@ -69,7 +65,6 @@ from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_CUT, ROW_W
 from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
-from tokdfa.program.json_text import BODY
 from tokdfa.program.program import COUNTED, OPERATION
 from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -143,7 +138,7 @@ class Filler:
         if left >= 0:
             automata = pool.automata
             short = pool.lengths.short_tokens(
-                counts[W_STATE], counts[W_BODY], left, automata.transitions, automata.flags
+                counts[W_STATE], left, automata.transitions, automata.flags, automata.characters
             ).view(np.int32)
             np.bitwise_and(out, short[: len(out)], out=out)
             signature ^= 1 + left
@@ -176,20 +171,17 @@ class Filler:
 
 @kernel
 def _note_bound(row, machine, pool):  # type: ignore[no-untyped-def]
-    """Note characters left, state and BODY of a bounded COUNTED that a strict partition served though it is short."""
+    """Note characters left and state of a bounded COUNTED that a strict partition served though it is short."""
     begin, depth = machine.live_begin[row], pool.walk_meta[W_DEPTH]
     if machine.live_end[row] - begin != 1:
         return
     item = machine.live_items[begin]
     if machine.code[item >> PLACE_SHIFT, OPERATION] != COUNTED:
         return
-    left = item_left(item, machine)
+    left, needed = item_left(item, machine, pool)
     wide = wide_state(item, np.int64(0), machine.row_flags[row], True, depth, machine, pool)
-    if wide < 0 or left >= depth:
-        return
-    state = wide & STATE_PART
-    local = (((item >> STACK_BITS) & STATE_MASK) - 1) % STATES
-    pool.walk_meta[W_LEFT], pool.walk_meta[W_STATE], pool.walk_meta[W_BODY] = left, state, state - local + BODY
+    if wide >= 0 and left - needed < depth:
+        pool.walk_meta[W_LEFT], pool.walk_meta[W_STATE] = left, wide & STATE_PART
 
 
 @kernel

@@ -18,15 +18,13 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STATE_MASK,
     STRICT,
 )
-from tokdfa.backends.pushdown_trie.counted import STATES, count_reads, step_count
+from tokdfa.backends.pushdown_trie.counted import ANY_LENGTH, count_left, count_reads, counted_start, step_count
 from tokdfa.backends.pushdown_trie.names import name_reads, name_string_state, step_name
 from tokdfa.backends.pushdown_trie.rows import ROW_CUT, SHORTEST, WIDE
+from tokdfa.backends.pushdown_trie.state_table import MOST, STATES
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import (
     COUNTED,
-    COUNTED_BEYOND,
-    COUNTED_CAP,
-    COUNTED_TERMINAL,
     FIRST,
     NAMES,
     OPERATION,
@@ -34,18 +32,15 @@ from tokdfa.program.program import (
     TOKEN,
 )
 
-#: `left` of an item whose tokens may have any number of characters.
-ANY_LENGTH = 1 << 40
-
 
 @kernel
 def string_state(item, machine, pool):  # type: ignore[no-untyped-def]
-    """The state of the automaton of any string that an item is in, or DEAD: it is in none."""
+    """The state of the automaton of strings that an item is in, or DEAD: it is in none."""
     place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
-    at = np.int64(machine.code[place, FIRST])
     if machine.code[place, OPERATION] == COUNTED:
-        return np.int64(machine.code[machine.arguments[at + COUNTED_TERMINAL], FIRST]) + (state - 1) % STATES
-    return name_string_state(state, at, machine, pool)
+        start = counted_start(place, machine)
+        return start + (state - 1) % np.int64(pool.characters[start, STATES])
+    return name_string_state(state, np.int64(machine.code[place, FIRST]), machine, pool)
 
 
 @kernel
@@ -58,17 +53,17 @@ def item_reads(item, machine, pool):  # type: ignore[no-untyped-def]
     if machine.code[place, OPERATION] == NAMES:
         name_reads(state, np.int64(machine.code[place, FIRST]), reads, machine)
     else:
-        count_reads(place, state, reads, machine)
+        count_reads(place, state, reads, machine, pool)
 
 
 @kernel
-def item_left(item, machine):  # type: ignore[no-untyped-def]
-    """How many characters may begin in the string that an item is in."""
-    place, state, arguments = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK, machine.arguments
+def item_left(item, machine, pool):  # type: ignore[no-untyped-def]
+    """How many characters may begin in the string that an item is in, and how many its end may need at most."""
+    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
     if machine.code[place, OPERATION] != COUNTED:
-        return np.int64(ANY_LENGTH)
-    at = machine.code[place, FIRST]
-    return np.int64(arguments[at + COUNTED_CAP]) - (state - 1) // STATES + np.int64(arguments[at + COUNTED_BEYOND])
+        return np.int64(ANY_LENGTH), np.int64(0)
+    of_automaton = pool.characters[counted_start(place, machine)]
+    return count_left(place, (state - 1) // np.int64(of_automaton[STATES]), machine), np.int64(of_automaton[MOST])
 
 
 @kernel
@@ -89,7 +84,8 @@ def wide_state(item, place, flags, alone, depth, machine, pool):  # type: ignore
     state = string_state(item, machine, pool)
     if state < 0 or not pool.flags[state] & WIDE:
         return np.int64(-1)
-    if item_left(item, machine) < depth and not (alone and place == 0):
+    left, needed = item_left(item, machine, pool)
+    if left - needed < depth and not (alone and place == 0):
         return np.int64(-1)
     return state | STRICT | ALONE if alone else state | STRICT
 

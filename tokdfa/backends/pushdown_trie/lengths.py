@@ -1,8 +1,9 @@
 """How many characters tokens have inside a JSON string: which of them fit where only so many may still be read.
 
 A partition says which tokens stay inside a string. Where a `COUNTED` may read few more characters, those with more do
-not; how many a token has depends on the state in which it begins (it may end a character that others began), and is
-found once for a vocabulary and a state. Then the mask of short tokens is a comparison, kept for each number.
+not; how many a token has, and how many more an end needs after it, depends on the state in which it begins, and is
+found once for a vocabulary and a state. Then the mask of short tokens is a comparison, kept for each number that tokens
+tell apart.
 
 Most numbers make no difference: few tokens have more than 20 characters, fewer have characters before a quote. `levels`
 says which do, from whatever state a token begins; strings that differ in other numbers have one mask
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS
+from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST
 from tokdfa.core.jit import kernel
 from tokdfa.program.json_text import BODY, string_dfa
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -34,8 +36,9 @@ class TokenLengths:
 
     def __init__(self, trie: TokenTrie | TrieParts) -> None:
         self.trie = trie
-        self._counts: dict[tuple[int, int], npt.NDArray[np.int16]] = {}
-        self._short: dict[tuple[int, int, int], npt.NDArray[np.uint32]] = {}
+        #: State -> what `_count` finds, and which numbers are in it.
+        self._counts: dict[int, tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]] = {}
+        self._short: dict[tuple[int, int], npt.NDArray[np.uint32]] = {}
         #: Memory of what is kept in bytes.
         self.nbytes = 0
         self._levels: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None = None
@@ -51,10 +54,12 @@ class TokenLengths:
         if self._levels is None:
             automaton = string_dfa("all")  # what it refuses is refused with fewer escapes, too
             table, flags = automaton.byte_table().ravel(), ACCEPTS * automaton.accepting.astype(np.uint8)
+            characters = np.zeros((automaton.state_count, 4), dtype=np.int32)
+            characters[BODY, BEGINS] = 1
             begun, closing = (np.zeros(self.trie.depth_limit + 2, dtype=np.bool_) for _ in range(2))
             begun[0] = True
             for state in range(automaton.state_count):
-                begun[self._count(state, BODY, table, flags, closing)[:-1]] = True
+                begun[self._count(state, table, flags, characters, closing)[:-1]] = True
             begun |= closing
             counts, closings = np.flatnonzero(begun), np.flatnonzero(closing)
             lefts, needs = np.arange(counts[-1]), np.arange(closings.max(initial=0) + 1)
@@ -64,20 +69,28 @@ class TokenLengths:
         return self._levels
 
     def short_tokens(
-        self, state: int, body: int, left: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]
+        self,
+        state: int,
+        left: int,
+        transitions: npt.NDArray[np.int32],
+        flags: npt.NDArray[np.uint8],
+        characters: npt.NDArray[np.int32],
     ) -> npt.NDArray[np.uint32]:
-        """Mask of the tokens that do not begin more than `left` characters inside the string from a state on.
+        """Mask of the tokens that, with an end, begin no more than `left` characters of the string from a state on.
 
-        uint32, as many words as masks have with a spare token; tokens that leave the string are in it. `body`: the
-        state in which characters begin; the automaton's rows must all be there. O(trie) once a state, then
-        O(vocabulary) once for each `left`.
+        uint32, as many words as masks have with a spare token; tokens that leave the string are in it. The arrays are
+        those of `tokdfa.backends.pushdown_trie.state_table`. O(trie) once a state, then O(vocabulary) once for each
+        number that tokens tell apart.
         """
-        counts = self._counts.get((state, body))
-        if counts is None:
-            counts = self._count(state, body, transitions, flags, np.zeros(self.trie.depth_limit + 2, dtype=np.bool_))
-            self._counts[state, body] = counts
+        known = self._counts.get(state)
+        if known is None:
+            closing = np.zeros(self.trie.depth_limit + 2, dtype=np.bool_)
+            counts = self._count(state, transitions, flags, characters, closing)
+            known = self._counts[state] = counts, np.unique(counts)
             self.nbytes += counts.nbytes
-        key = state, body, left
+        counts, numbers = known
+        left = int(numbers[max(0, int(np.searchsorted(numbers, left, side="right")) - 1)])
+        key = state, left
         words = self._short.get(key)
         if words is None:
             bits = np.zeros((self.trie.size // 32 + 1) * 32, dtype=np.bool_)
@@ -89,35 +102,41 @@ class TokenLengths:
     def _count(
         self,
         state: int,
-        body: int,
         transitions: npt.NDArray[np.int32],
         flags: npt.NDArray[np.uint8],
+        characters: npt.NDArray[np.int32],
         closing: npt.NDArray[np.bool_],
     ) -> npt.NDArray[np.int16]:
-        """How many characters each token begins from a state on, 0 where the string is not open any more; the last
-        entry means nothing. `closing`: marked by how many stand before a quote.
+        """How many characters each token begins from a state on, and an end needs then; 0 where the string is not open
+        any more; the last entry means nothing. `closing`: marked by how many stand before a quote.
         """
         counts, room = np.zeros(self.trie.size + 1, dtype=np.int16), self.trie.depth_limit + 2
         scratch = np.zeros(room, dtype=np.int32), np.zeros(room, dtype=np.int16)
-        _count_characters_kernel(self.trie.nodes, state, body, transitions, flags, counts, closing, *scratch)
+        arrays = transitions, flags, characters
+        _count_characters_kernel(self.trie.nodes, state, *arrays, counts, closing, *scratch)
         return counts
 
-    def make_all(self, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8]) -> None:
+    def make_all(
+        self,
+        transitions: npt.NDArray[np.int32],
+        flags: npt.NDArray[np.uint8],
+        characters: npt.NDArray[np.int32],
+    ) -> None:
         """Make the masks of `short_tokens` for every `left` that tokens tell apart, by the states asked for before.
 
         O(vocabulary x its longest token).
         """
-        for state, body in list(self._counts):
-            for left in np.unique(self.levels()[0]).tolist():
-                self.short_tokens(state, body, left, transitions, flags)
+        for state, (_, numbers) in list(self._counts.items()):
+            for left in numbers.tolist():
+                self.short_tokens(state, left, transitions, flags, characters)
 
 
 @kernel
 def _count_characters_kernel(  # type: ignore[no-untyped-def]
-    nodes, start, body, transitions, flags, counts, closing, states, begun
+    nodes, start, transitions, flags, characters, counts, closing, states, begun
 ):
-    """Write how many characters each token begins that the string is open after, and mark in `closing` how many stand
-    before a quote.
+    """Write how many characters each token begins that the string is open after, and the least number that is needed
+    then; mark in `closing` how many stand before a quote.
     """
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
     states[0], begun[0] = start, 0
@@ -133,8 +152,8 @@ def _count_characters_kernel(  # type: ignore[no-untyped-def]
             here = (node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES)
             continue
         states[depth + 1] = target
-        begun[depth + 1] = begun[depth] + (1 if state == body else 0)
-        counts[np.int64(node >> np.uint64(TOKEN_SHIFT))] = begun[depth + 1]
+        begun[depth + 1] = begun[depth] + characters[state, BEGINS]
+        counts[np.int64(node >> np.uint64(TOKEN_SHIFT))] = begun[depth + 1] + characters[target, LEAST]
         here += np.uint64(1)
 
 
@@ -144,4 +163,4 @@ def warm_up() -> None:
 
     trie = TrieParts(np.full(1, 1 << NEXT_SHIFT, dtype=np.uint64), 1, 1)  # one node, after which the walk ends
     transitions, flags = np.full(512, -1, dtype=np.int32), np.zeros(2, dtype=np.uint8)
-    TokenLengths(trie).short_tokens(1, 1, 0, transitions, flags)
+    TokenLengths(trie).short_tokens(1, 0, transitions, flags, np.zeros((2, 4), dtype=np.int32))

@@ -196,7 +196,8 @@ class Machine(MachineTables):
 
     def known_representative(self, row: int) -> int:
         """As `representative`, if nothing is missing; else less than 0: the status that says what is."""
-        return int(clip_row_kernel(row, *self.pool.lengths.levels(), self.arrays.address))
+        levels = self.pool.lengths.levels()
+        return int(clip_row_kernel(row, *levels, self.arrays.address, self.pool.arrays.address))
 
     def take(self, row: int, token_sets: set[int]) -> int:
         """The row after a special token that is in these sets, or -1."""

@@ -8,6 +8,9 @@ Layout, by state: ``transitions`` int32, flat, state x 256 -> state, DEAD or UNK
 or leads there, but by few bytes (LOOPS); ``reads`` uint64, shape (states, 4): the bytes that lead on;
 ``partition_class`` int32: a state with the same partitions, -1 if that was not asked yet
 (`tokdfa.backends.pushdown_trie.automaton_table`);
+``characters`` int32, shape (states, 4), of automata of JSON strings whose characters are counted: whether one may begin
+(BEGINS), how many begin at least before an end (LEAST), and in an automaton's first state how many states it has
+(STATES) and the greatest LEAST of these (MOST);
 ``owner`` int32: the number of its lazy automaton, -1 for a state of an explicit one, and ``place`` int32: the state
 there (`LazyRows`).
 """
@@ -37,6 +40,8 @@ WIDE_BYTES = 24
 MOST_BYTES = 128
 #: A state from which so many bytes lead to states that loop is treated as one of them.
 LEAST_INTO_LOOPS = 8
+#: Columns of ``characters``.
+BEGINS, LEAST, STATES, MOST = range(4)
 #: Items have 21 bits for a state.
 MAX_STATES = (1 << 21) - 1
 #: States that a new table has room for.
@@ -49,6 +54,7 @@ class StateTable:
     flags: npt.NDArray[np.uint8]
     reads: npt.NDArray[np.uint64]
     partition_class: Int32
+    characters: Int32
     owner: Int32
     place: Int32
 
@@ -178,6 +184,7 @@ def _columns(states: int) -> dict[str, npt.NDArray[Any]]:
         "flags": np.zeros(states, dtype=np.uint8),
         "reads": np.zeros((states, 4), dtype=np.uint64),
         "partition_class": np.full(states, -1, dtype=np.int32),
+        "characters": np.zeros((states, 4), dtype=np.int32),
         "owner": np.full(states, -1, dtype=np.int32),
         "place": np.zeros(states, dtype=np.int32),
     }
