@@ -34,6 +34,9 @@ BYTE_WORK = 2_000
 #: Answers that are kept, of whether an item can still differ from those before it; some 500 bytes each.
 MAX_KNOWN = 4096
 BLANKS = b" \t\n\r"
+#: In place of a state of the automaton of the former values: the one after the opening quote of a string. Most tokens
+#: with a quote end there, and that automaton is made anew for each item, so it is made when a byte behind is asked for.
+OPENED = 1 << 30
 #: What is open, outermost first; each a tuple that begins with one of these: a value is expected at a place; a string,
 #: or another scalar, of which nothing is to be remembered; an object; an array; an item that is compared; between an
 #: array and an item of it that is an array or object, the text of that so far. Where no strategy lets a text go on,
@@ -268,8 +271,17 @@ class Scanner:
         """
         _, kind, states, text = item
         with self._lock:
-            pair = self._move(kind, self._first(kind, items, seen) if states is None else states, items, seen, byte)
-            if pair is None or (pair[1] >= 0 and not self._may_differ(kind, pair, items, seen)):
+            if states is None and kind == '"' and items.endless and any(other == kind for other, _ in seen):
+                # of strings without end there is another one
+                first = tuple(map(_begin, items.strings)), -1, False
+                opened = self._move(kind, first, items, seen, byte)
+                pair = None if opened is None else (opened[0], OPENED, False)
+            else:
+                first = self._first(kind, items, seen) if states is None else states
+                pair = self._move(kind, first, items, seen, byte)
+                if pair is not None and pair[1] >= 0 and not self._may_differ(kind, pair, items, seen):
+                    pair = None
+            if pair is None:
                 return None
         return (ITEM, kind, pair, text + bytes([byte]))
 
@@ -293,9 +305,11 @@ class Scanner:
         )
         if all(state < 0 for state in states):
             return None
-        former = _former(kind, seen, items.escapes) if pair[1] >= 0 else None
+        former, state = _former(kind, seen, items.escapes) if pair[1] >= 0 else None, pair[1]
+        if former is not None and state == OPENED:
+            state = _step(former, _begin(former), 0x22)
         ends = any(state >= 0 and automaton.accepting[state] for automaton, state in zip(automata, states, strict=True))
-        return states, -1 if former is None else _step(former, pair[1], byte), bool(ends)
+        return states, -1 if former is None else _step(former, state, byte), bool(ends)
 
     def _may_differ(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen) -> bool:
         """`_differs`, kept: the tokens of a mask ask the same again and again."""
@@ -340,15 +354,38 @@ class Scanner:
         """Whether an array whose items must differ is open."""
         return any(frame[0] == ARRAY and self.places[frame[1]].unique for frame in state)
 
-    def may_refuse(self, state: State) -> bool:
-        """Whether the next byte may be refused, or lead to one that may. Of a number it may be an exponent."""
+    def watched(self, state: State) -> frozenset[int]:
+        """The bytes that may be refused, or lead to one that may, among those that a strategy may allow."""
         if not state:
-            return False
+            return NO_BYTES
         top = state[-1]
-        if top[0] == ITEM:
-            return bool(top[1] != '"' or top[2][1] >= 0)  # a comma may follow all but strings
-        return top[0] == ARRAY and bool(self.places[top[1]].unique)
+        if top[0] != ITEM:
+            return BEGINNINGS if top[0] == ARRAY and self.places[top[1]].unique else NO_BYTES
+        kind, former_state = top[1], top[2][1]
+        if kind != '"':
+            return WITHIN[kind]  # a comma may follow, or the exponent of a number
+        if former_state < 0:
+            return NO_BYTES
+        _, number, count, _, seen = state[-2]
+        with self._lock:
+            former = _former(kind, seen, self.places[number].items(count - 1).escapes)
+            assert former is not None
+            if former_state == OPENED:
+                former_state = _step(former, _begin(former), 0x22)
+            if isinstance(former, Dfa):
+                row = former.transitions[former_state]
+            else:
+                begin = former_state * former.class_count
+                former.fill_row(begin)
+                row = former.transitions[begin : begin + former.class_count]
+            return frozenset((row[former.byte_class] >= 0).nonzero()[0].tolist())
 
 
 def _bytes_of(kind: str) -> bytes:
     return b"+-.0123456789" if kind == "0" else b"aeflnrstu" if kind == "a" else bytes(range(0x20, 0x100))
+
+
+#: Bytes that may stand between the items of an array, or begin one; in the midst of a number or a constant, and after.
+NO_BYTES: frozenset[int] = frozenset()
+BEGINNINGS = frozenset(BLANKS + b',]"{[-0123456789aeflnrstu')
+WITHIN = {kind: frozenset(_bytes_of(kind) + b"eE" + BLANKS + b",]") for kind in "0a"}
