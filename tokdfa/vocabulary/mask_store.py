@@ -10,6 +10,7 @@ Looking up takes no lock, and is done by `tokdfa.backends.matcher.StateMatcher` 
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tokdfa.core.locks import new_lock
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tokdfa.mask import Mask
 
@@ -60,9 +61,11 @@ class MaskStore:
         self._free: list[tuple[Mask, memoryview]] = []  # masks of the last block that are not used yet
         self._tokens: npt.NDArray[np.int32] | None = None  # room for those of one mask
 
-    def __del__(self) -> None:  # a finalizer of `weakref` takes ten times as long to make
-        spare = self._spare
-        spare.extend(self._blocks[: max(SPARE_BLOCKS - len(spare), 0)])
+    def __del__(self, is_exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        # a finalizer of `weakref` takes ten times as long to make; at exit, modules may be gone before this object is
+        if not is_exiting():
+            spare = self._spare
+            spare.extend(self._blocks[: max(SPARE_BLOCKS - len(spare), 0)])
 
     def __len__(self) -> int:
         return len(self.packed) + len(self.narrow)

@@ -6,6 +6,7 @@ They are the program's, those of stacks and rows, and scratch. Those of a machin
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tokdfa.core.interning import WANTED_ENTRIES, Column, InterningTable, Limit,
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 
 Int32 = npt.NDArray[np.int32]
@@ -97,8 +100,9 @@ class MachineTables:
             self.arrays, self._reused = a.gather_machine(self, reused), reused
         self._spare = spare
 
-    def __del__(self) -> None:  # a finalizer of `weakref` takes ten times as long to make
-        if self._spare is not None:
+    def __del__(self, is_exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        # a finalizer of `weakref` takes ten times as long to make; at exit, modules may be gone before this object is
+        if self._spare is not None and not is_exiting():
             self._spare.give_back(self._reused)
 
     def _allocate_tables(self, room: int) -> None:
