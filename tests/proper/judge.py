@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.proper.replay_table import compare_with_replay
 from tests.proper.text_mixture import draw_texts
 from tokdfa.backends.proper import proper_texts
 from tokdfa.errors import OptionError, TokenRefused
-from tokdfa.lab.measure.canonicity_replay import compare_with_replay
 from tokdfa.proper.explain import explain
 from tokdfa.proper.piece_borders import load_marked_dfa
 from tokdfa.proper.rules_cache import load_canonicity

@@ -11,9 +11,9 @@ import pytest
 
 from tests.packages import needs_smollm2
 from tests.proper.judge import draw_pieces, draw_texts_of, judge_piece, judge_text, judge_texts, reproduces
+from tests.proper.replay_table import compare_with_replay, untied_rules, with_rules_only
 from tests.proper.small_tokenizers import ranked_pieces, real, trained_byte_level, trained_metaspace
 from tokdfa.backends.proper import proper_texts
-from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.proper.canonical import Canonicity
 from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer

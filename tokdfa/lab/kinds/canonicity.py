@@ -5,10 +5,11 @@ of `repeats`, in seconds. ``build_s``: from the loaded tokenizer to the lists, w
 file with all checks, of which the comparison with the reference library, ``verify_s``, is a part; ``narrow_first_s``,
 ``wide_first_s``, ``wide_again_s``: masks of what may not follow a token, from lists that forbid up to
 `tokdfa.proper.canonical.NARROW` tokens and from wider ones, which are kept; ``pair_s``: whether one token may follow
-another. For the tokenizers that the settings name, the published way too (`tokdfa.lab.measure.canonicity_replay`).
+another.
 
-Whether the lists are right is asked by ``python -m tests.proper.judge``, of a million sequences a tokenizer; what a new
-process waits for by ``kind: cold_start``, with ``proper: true``.
+Whether the lists are right is asked by ``python -m tests.proper.judge``, of a million sequences a tokenizer; what the
+published way takes by ``python -m tests.proper.replay_table``; what a new process waits for by ``kind: cold_start``,
+with ``proper: true``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Bars, Column, Kind, Quotient, Say, Summary
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.canonicity_replay import compare_with_replay, untied_rules, with_rules_only
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.settings import Strict, typed_settings
 from tokdfa.mask import allocate_mask
@@ -32,7 +32,7 @@ from tokdfa.proper.canonical import NARROW, Canonicity
 from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build
 from tokdfa.proper.statistics import collect_statistics
 from tokdfa.proper.verify import check_against_reference
-from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
+from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,20 +45,11 @@ SIZES = ("largest_count", "marked_states", "memory_bytes", "marked_bytes")
 
 class Settings(Strict):
     """The settings of the experiment. `repeats`: of all that is timed; `masks`: of how many narrow and how many wide
-    lists masks are made, once a repeat; `replay`: the tokenizers that the published way is run on.
+    lists masks are made, once a repeat.
     """
 
     repeats: Annotated[int, Field(ge=1, le=100)] = 5
     masks: Annotated[int, Field(ge=1, le=100_000)] = 200
-    replay: list[str] = Field(default_factory=list)
-
-    @model_validator(mode="after")
-    def _tokenizers_exist(self) -> Settings:
-        known = tokenizer_names()
-        for name in self.replay:
-            if ":" not in name and name not in known:  # a name that no item has would do nothing, without a word
-                raise UnknownNameError("tokenizer", name, known)
-        return self
 
 
 def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
@@ -83,10 +74,6 @@ def measure(settings: dict[str, Any], seed: int) -> list[dict[str, Any]]:
             taken["verify"].append(time_call(partial(check_against_reference, canonicity, tokenizer.name))[1])
     taken |= _times_of_masks(canonicity, typed.masks, typed.repeats, np.random.default_rng(seed))
     row |= {f"{part}_s": 1e-9 * float(np.median(samples)) for part, samples in taken.items()}
-    if name in typed.replay:
-        result = compare_with_replay(with_rules_only(canonicity, untied_rules(canonicity.rules)))
-        row |= {"replay_s": result.seconds, "replay_rules": result.rules, "replay_bytes": result.table_bytes}
-        row |= {"rows_compared": result.rows, "rows_that_differ": result.differing}
     return [row]
 
 
@@ -139,9 +126,6 @@ KIND = Kind(
         Column("marked_states", "states of the pre-tokenizer"),
         Column("memory_bytes", "rules and lists", "B", "lower"),
         Column("marked_bytes", "pre-tokenizer", "B", "lower"),
-        Column("replay_s", "published replay", "s", "lower"),
-        *map(Column, ("replay_rules", "rows_compared", "rows_that_differ")),
-        Column("replay_bytes", "its table", "B", "lower"),
         Column("published_s", "published", "s", meaning="by Tran-Thien 2024, on its own machine"),
     ),
     engine="tokenizer",
@@ -152,12 +136,12 @@ KIND = Kind(
             "canonicity_times",
             "What it takes",
             "Medians. Masks are of the tokens that may not follow a token, called from Python; those of wide lists are "
-            "kept after the first. Replay: the published algorithm, every rule once on the automaton of all strings.",
+            "kept after the first.",
             by=("tokenizer",),
-            values=(*_TIMES, "replay_s"),
-            brief=("tokenizer", "build", "load", "of a wide list", "published replay"),
+            values=_TIMES,
+            brief=("tokenizer", "build", "load", "of a wide list"),
         ),
-        Summary("canonicity_sizes", "Counts and memory", by=("tokenizer",), values=(*COUNTS, *SIZES, "replay_bytes")),
+        Summary("canonicity_sizes", "Counts and memory", by=("tokenizer",), values=(*COUNTS, *SIZES)),
     ),
     charts=(Bars("build", "Building time", x="build_s", rows="tokenizer"),),
     sentences=(
@@ -167,13 +151,6 @@ KIND = Kind(
             per=("tokenizer",),
             blanks={"times": Quotient("published_s", "build_s")},
             where="published_s > 0",
-        ),
-        Say(
-            "{tokenizer}: the published replay of {replay_rules} rules takes {replay_s} on this machine, {times} times "
-            "our whole build; {rows_that_differ} of {rows_compared} rows of the two tables differ.",
-            per=("tokenizer",),
-            blanks={"times": Quotient("replay_s", "build_s")},
-            where="replay_s > 0",
         ),
         Say(
             "{tokenizer}: tables built in {build_s}, read from the disk, checked and verified in {load_s}; the first "

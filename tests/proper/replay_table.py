@@ -1,5 +1,7 @@
 """The replay of 002 (`tokdfa.proper.replay`) as the baseline: how long it takes, and whether its table is ours.
 
+    python -m tests.proper.replay_table mistral-v1
+
 The replay applies each rule once, in order of rank. That is the tokenizer only where no two results share a rank, and
 where ranks rise along every derivation. So it is run, and compared, on the rules that satisfy the first condition
 (`untied_rules`): for Mistral v1 all but those that make its runs of spaces. The interval lists of the same rules are
@@ -8,6 +10,7 @@ compared with the table row by row, all tokens x all tokens.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +23,8 @@ from tokdfa.proper.intervals import build_lists
 from tokdfa.proper.merge_rules import MergeRules
 from tokdfa.proper.merge_tree import build_merge_tree
 from tokdfa.proper.replay import replay_bigrams
+from tokdfa.proper.rules_cache import build_canonicity
+from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -79,3 +84,20 @@ def compare_with_replay(canonicity: Canonicity) -> ReplayResult:
         # bit u % 32 of a little-endian word is bit u % 8 of a byte, as in the table
         differing += not np.array_equal(allowed.astype("<i4").view(np.uint8)[: table.shape[1]], table[token])
     return ReplayResult(seconds, len(rules), table.nbytes, canonicity.size, differing)
+
+
+def main() -> None:
+    """Print a line for each tokenizer that is named."""
+    for name in sys.argv[1:]:
+        started = time.perf_counter()
+        canonicity = build_canonicity(load_tokenizer(name))
+        built = time.perf_counter() - started
+        found = compare_with_replay(with_rules_only(canonicity, untied_rules(canonicity.rules)))
+        print(
+            f"{name}: {found.rules:,} rules replayed in {found.seconds:.3g} s, {found.seconds / built:.3g} times our"
+            f" whole build; {found.table_bytes:,} bytes; {found.differing:,} of {found.rows:,} rows differ"
+        )
+
+
+if __name__ == "__main__":
+    main()
