@@ -1,6 +1,6 @@
 """The textbook road from a regular expression to a DFA: its position automaton, and the subset construction.
 
-This is the baseline that the derivative automata of `tokdfa.regex` are compared with (`tokdfa.lab.kinds.regex_states`).
+This is the baseline that the derivative automata of `tokdfa.regex` are compared with (`tests.regex.count_states`).
 The *position automaton* of an expression (V. M. Glushkov, "The abstract theory of automata", 1961; R. McNaughton and
 H. Yamada, 1960) has a state for each *position*, that is each occurrence of a byte set in the expression, and a start
 state. A position's successors are the positions that can follow it.

@@ -7,7 +7,7 @@ simplifies by algebraic laws and then interns: an equal node is found in a table
 equality of expressions is equality of numbers, and the derivatives of one expression, taken by all bytes for ever, are
 finitely many numbers (Brzozowski 1964: already under associativity, commutativity and idempotence of union). The more
 laws, the fewer numbers, hence the fewer DFA states; `LAWS` names the laws, and each can be switched off to see what it
-buys (``tokdfa run experiments/regex_states.yaml``).
+buys (``python -m tests.regex.count_states``).
 
 Storage. Node n is row n of ``nodes`` (int32: kind and flags, a, b, c). Unions, intersections and byte sets keep their
 members or 256 bits in ``arguments``. Children have smaller numbers than parents. Flags are computed when a node is
