@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 from jsonschema import Draft4Validator, Draft202012Validator
 from jsonschema.validators import extend, validator_for
 
@@ -189,17 +188,17 @@ def test_the_page_lists_the_schemas():
     assert page == introduction + "\n" + described(), "write the tables again"
 
 
-PROBES = yaml.safe_load((FOLDER.parent / "keywords.yaml").read_text())
+PROBES = json.loads((FOLDER.parent / "keywords" / "draft2020-12" / "keywords.json").read_text())
 
 
 def test_every_keyword_has_one_probe():
-    named = [probe["keyword"] for probe in PROBES]
+    named = [probe["description"] for probe in PROBES]
     assert sorted(named) == sorted(KEYWORDS | {"$dynamicRef", "$recursiveRef"})
 
 
-@pytest.mark.parametrize("probe", PROBES, ids=[probe["keyword"] for probe in PROBES])
+@pytest.mark.parametrize("probe", PROBES, ids=[probe["description"] for probe in PROBES])
 def test_a_probe_is_invalid_by_its_keyword_alone(probe):
-    judge = validator(probe["schema"])
-    assert judge.is_valid(probe["valid"])
-    assert not judge.is_valid(probe["invalid"])
-    assert validator(without(probe["schema"], probe["keyword"]), probe["schema"]).is_valid(probe["invalid"])
+    judge, (valid, invalid) = validator(probe["schema"]), probe["tests"]
+    assert (valid["valid"], judge.is_valid(valid["data"])) == (True, True)
+    assert (invalid["valid"], judge.is_valid(invalid["data"])) == (False, False)
+    assert validator(without(probe["schema"], probe["description"]), probe["schema"]).is_valid(invalid["data"])

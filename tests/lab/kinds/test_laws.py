@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.lab.kinds.telling import Told
 from tokdfa.backends.laws.contract import check_backend
-from tokdfa.lab.kinds.laws import KIND, Settings, _keywords, measure, split
+from tokdfa.lab.kinds.laws import KIND, measure, split
 
 if TYPE_CHECKING:
     import pytest
@@ -40,23 +40,3 @@ def test_an_engine_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch
     assert [row["status"] for row in rows] == ["error"]
     assert "pip install" in rows[0]["message"]
     assert "failed" in Told(KIND, [*rows, *measure({"engines": SETTINGS["engines"][:1]}, 0)]).tables
-
-
-def test_keywords_are_kept_refused_or_dropped() -> None:
-    """outlines_core leaves out bounds of numbers and refuses unknown schemas; the last label is wrong on purpose."""
-    probes = [
-        {"keyword": "minimum", "schema": {"type": "integer", "minimum": 5}, "valid": 5, "invalid": 4},
-        {"keyword": "maxItems", "schema": {"type": "array", "maxItems": 1}, "valid": [1], "invalid": [1, 2]},
-        {"keyword": "$ref", "schema": {"$dynamicRef": "#"}, "valid": 1, "invalid": 2},
-    ]
-    engines = [{"backend": name} for name in ("outlines_core", "pushdown_trie", "token_index")]
-    typed = Settings(engines=engines, keywords=probes, tokenizers=["mistral-v1"])
-    rows = [{"engine": one.name, "status": "ok", **row} for one in typed.engines for row in _keywords(one, typed)]
-    told = Told(KIND, rows)
-    assert told.values("keyword_by_keyword", "outlines_core", "pushdown_trie") == [
-        *(("dropped", "kept"), ("kept", "kept"), ("refused", "dropped")),
-    ]
-    assert told.values("keywords", "engine", "kept", "refused", "dropped") == [
-        *(("outlines_core", 1, 1, 1), ("pushdown_trie", 2, 0, 1)),  # token_index needs max_nesting
-    ]
-    assert told.values("faults", "engine", "dropped keywords") == [("outlines_core", 1), ("pushdown_trie", 1)]

@@ -9,13 +9,12 @@ from tokdfa.lab.declare.charts import Bars, Chart, Curves, Distribution, Points
 from tokdfa.lab.declare.columns import Column
 from tokdfa.lab.declare.kind import Kind
 from tokdfa.lab.declare.results import Results
-from tokdfa.lab.declare.sentences import Against, Computed, Ranking, Say, Tally
+from tokdfa.lab.declare.sentences import Computed, Ranking, Say, Tally
 from tokdfa.lab.declare.stats import Quotient, Stat, percentiles
 from tokdfa.lab.declare.tables import Custom, Listing, Pivot, Summary
 from tokdfa.lab.declare.variants import Options, Pairs
 
 __all__ = [
-    "Against",
     "Bars",
     "Chart",
     "Column",

@@ -1,4 +1,4 @@
-"""Declared sentences: templates with statistics in their blanks, contenders against the reference, how items ended.
+"""Declared sentences: templates with statistics in their blanks, who is best, how items ended.
 
 What a sentence lacks a number for is left unsaid, so a report of an unfinished run says what it can.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.columns import between, short_factor
-from tokdfa.lab.declare.stats import Quotient, Stat, Value, is_known, key_parts, paired, per_case, value_of
+from tokdfa.lab.declare.stats import Quotient, Stat, Value, is_known, key_parts, per_case, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,73 +80,21 @@ def _written(stat: Any, rows: Any, results: Results) -> str | None:
 
 
 @dataclass(frozen=True)
-class Against:
-    """One sentence for each contender against the reference: `values`, paired case by case.
-
-    There is none if there are more than `most` contenders: what many differ in is a question for their options.
-    """
-
-    values: Sequence[Value]
-    most: int = 12
-    over: Sequence[str] = ()
-    frame: str = ""
-    where: str = ""
-
-    def sentences(self, results: Results) -> list[str]:
-        """The sentences of a run's results."""
-        rows = results.rows(self.frame, self.where)
-        if results.engine not in rows:
-            return []
-        found = {str(name): group for name, group in rows.groupby(results.engine, sort=False)}
-        if results.reference not in found or len(found) > self.most + 1:
-            return []
-        over = list(self.over or results.case)
-        base = {
-            stat: per_case(stat, found[results.reference], over, results.columns) for stat in map(value_of, self.values)
-        }
-        base = {stat: values for stat, values in base.items() if values.notna().any()}
-        said = []
-        for engine, mine in found.items():
-            if engine == results.reference:
-                continue
-            parts, cases = [], 0
-            for stat, theirs in base.items():
-                column = stat.described(results.columns)
-                ratio = paired(per_case(stat, mine, over, results.columns), theirs, column)
-                if ratio is not None:
-                    parts.append(f"{column.head} {ratio.describe(column)}")
-                    cases = max(cases, ratio.cases)
-            if parts:
-                of = f"median of {cases:,} cases (range)" if cases > 1 else "one case"
-                said.append(f"{engine} against {results.reference}, {of}: {', '.join(parts)}.")
-            elif base:
-                said.append(f"{engine} and {results.reference} have no case that both completed.")
-        return said
-
-
-@dataclass(frozen=True)
 class Ranking:
     """For each of `values` who is best, and who comes next, over the cases that all contenders completed: by medians,
-    or by means for shares and means, as the median of a yes or no says little. `each`: a column of which each value has
-    a ranking of its own.
+    or by means for shares and means, as the median of a yes or no says little.
     """
 
     values: Sequence[Value]
     over: Sequence[str] = ()
-    each: str = ""
 
     def sentences(self, results: Results) -> list[str]:
         """The sentences of a run's results."""
+        import pandas as pd
 
         rows = results.rows()
         if results.engine not in rows:
             return []
-        groups = rows.groupby(self.each, sort=False) if self.each else [("", rows)]
-        return [said for name, group in groups for said in self._ranked(group, str(name), results)]
-
-    def _ranked(self, rows: pd.DataFrame, name: str, results: Results) -> list[str]:
-        import pandas as pd
-
         said = []
         for stat in map(value_of, self.values):
             column = stat.described(results.columns)
@@ -163,8 +111,7 @@ class Ranking:
             first, *others = (f"{engine} with {column.format(value)}" for engine, value in ranked.head(3).items())
             end = "Highest" if column.better == "higher" else "Lowest"
             over = f"{middle}s over the {len(cases):,} cases that all completed" if len(cases) > 1 else "one case"
-            of = f"{name}, {end.lower()}" if name else end
-            said.append(f"{of} {column.head}: {first}, then {' and '.join(others)} ({over}).")
+            said.append(f"{end} {column.head}: {first}, then {' and '.join(others)} ({over}).")
         return said
 
 
@@ -205,4 +152,4 @@ class Computed:
         return self.function(results)
 
 
-Sentence = Say | Against | Ranking | Tally | Computed
+Sentence = Say | Ranking | Tally | Computed

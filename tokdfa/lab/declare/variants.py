@@ -22,60 +22,53 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pairs(Declared):
-    """What each part of an ablation buys: for each part the variant without it over the variant with it, per case.
+class Variants(Declared):
+    """Contenders that differ in one thing, pair by pair: `values` of each case (`over`), and their ratios."""
 
-    `parts`: (the part's title, the variant with it, the variant without it); if there are none, the experiment's
-    file gives them as ``parts``. Cells: the median over the cases and their range, above 1 if the part pays.
-    """
-
-    parts: Sequence[tuple[str, str, str]] = ()
     values: Sequence[Value] = ()
     over: Sequence[str] = ()
 
-    def build(self, results: Results) -> Table:
+    def numbers(self, results: Results) -> tuple[list[Column], dict[str, list[pd.Series[Any]]]]:
+        """What the values are, and of each contender the value of each case."""
         rows = results.rows(self.frame, self.where)
-        if results.engine not in rows:
-            return self.table((), ())
-        variants = dict(iter(rows.groupby(results.engine, sort=False)))
-        over = list(self.over or results.case)
         stats = [value_of(value) for value in self.values]
-        columns = [stat.described(results.columns) for stat in stats]
+        groups = rows.groupby(results.engine, sort=False) if results.engine in rows else ()
+        over = self.over or results.case
+        found = {str(name): [per_case(stat, group, over, results.columns) for stat in stats] for name, group in groups}
+        return [stat.described(results.columns) for stat in stats], found
+
+
+@dataclass(frozen=True)
+class Pairs(Variants):
+    """What each part of an ablation buys: for each of the experiment's ``parts`` ({part, with, without}) the variant
+    without it over the variant with it. Cells: the median over the cases and their range, above 1 if the part pays.
+    """
+
+    def build(self, results: Results) -> Table:
+        columns, numbers = self.numbers(results)
         built = []
-        for title, having, lacking in self.parts or _parts_of(results):
-            if having not in variants or lacking not in variants:
-                continue
-            cells = [text_cell(title)]
-            for stat, column in zip(stats, columns, strict=True):
-                mine, theirs = (per_case(stat, variants[one], over, results.columns) for one in (having, lacking))
-                cells.append(_factor_cell(paired(mine, theirs, column)))
-            first = [per_case(stats[0], variants[one], over, results.columns) for one in (having, lacking)]
-            built.append([*cells, *_extremes(first[0], first[1], columns[0])])
+        for part in results.config.get("parts") or []:
+            if part["with"] in numbers and part["without"] in numbers:
+                having, lacking = numbers[part["with"]], numbers[part["without"]]
+                ratios = map(paired, having, lacking, columns)
+                ends = _extremes(having[0], lacking[0], columns[0])
+                built.append([text_cell(part["part"]), *map(_factor_cell, ratios), *ends])
         return self.known(["part", *(column.head for column in columns), "most for", "least for"], built)
 
 
 @dataclass(frozen=True)
-class Options(Declared):
+class Options(Variants):
     """What each value of an option changes against its first value, over all contenders of one backend that differ in
     this option alone. The rows have the columns ``backend`` and ``options``, JSON.
     """
 
-    values: Sequence[Value] = ()
-    over: Sequence[str] = ()
-
     def build(self, results: Results) -> Table:
         rows = results.rows(self.frame, self.where)
-        if results.engine not in rows or "options" not in rows:
-            return self.table((), ())
-        stats = [value_of(value) for value in self.values]
-        columns = [stat.described(results.columns) for stat in stats]
-        numbers = {
-            str(name): [per_case(stat, group, self.over or results.case, results.columns) for stat in stats]
-            for name, group in rows.groupby(results.engine, sort=False)
-        }
+        columns, numbers = self.numbers(results)
         built = []
-        for (backend, option, value, first), pairs in _single_changes(rows, results.engine).items():
-            cells = [text_cell(backend), text_cell(option), text_cell(value), text_cell(first)]
+        changes = _single_changes(rows, results.engine) if numbers and "options" in rows else {}
+        for names, pairs in changes.items():
+            cells = [text_cell(name) for name in names]
             for place, column in enumerate(columns):
                 ratio = _pooled([(numbers[mine][place], numbers[theirs][place]) for mine, theirs in pairs], column)
                 cells.append(NOTHING if ratio is None else Cell(ratio.describe(column), ratio.median))
@@ -109,11 +102,6 @@ def _pooled(pairs: Sequence[tuple[pd.Series[Any], pd.Series[Any]]], column: Colu
 
     mine, theirs = (pd.concat({place: pair[side] for place, pair in enumerate(pairs)}) for side in (0, 1))
     return paired(mine, theirs, column)
-
-
-def _parts_of(results: Results) -> list[tuple[str, str, str]]:
-    """The parts that the experiment's file gives: ``{part, with, without}`` each."""
-    return [(part["part"], part["with"], part["without"]) for part in results.config.get("parts") or []]
 
 
 def _factor_cell(ratio: Ratio | None) -> Cell:

@@ -20,7 +20,6 @@ import math
 from typing import TYPE_CHECKING, cast
 
 from tokdfa.lab.declare import (
-    Against,
     Bars,
     Column,
     Computed,
@@ -368,7 +367,6 @@ KIND = Kind(
             for cost, words in (("time", "time"), ("mask", "mask"), ("token", "the time of a token"))
         ),
         Computed(_options),
-        Against(("compile", "mask_p50", "mask_mean", "mask_p99", "seen_p50", "memory_retained_bytes"), over=CASE),
         Say(
             "{label}: a lexeme ends at {share} of the nodes of its walks.",
             per=("label",),

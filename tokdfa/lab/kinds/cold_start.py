@@ -34,7 +34,7 @@ import numpy as np
 from pydantic import Field
 
 from tokdfa.core.kernel_store import kernel_folder
-from tokdfa.lab.declare import Against, Bars, Kind, Listing, Say, Summary, Tally
+from tokdfa.lab.declare import Bars, Kind, Listing, Say, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cold_start_process import PHASES
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
@@ -148,7 +148,6 @@ KIND = Kind(
         seconds("ns_stored", "from disk", "unpickled in a new process, and a first mask; without tables, compiled"),
         seconds("ns", "time of the phase"),
     ),
-    reference="llguidance",
     case=("tokenizer", "constraint"),
     frames=frames,
     tables=(
@@ -188,7 +187,6 @@ KIND = Kind(
             where="status == 'ok'",
             lead="A new process has its first mask after {low} to {high} of the processor, in the median of the cases:",
         ),
-        Against(("ns_first", "ns_until_first"), where="status == 'ok'"),
         Tally("starts"),
     ),
 )

@@ -221,6 +221,15 @@ KIND = Kind(
             detail="passed:sum",
             frame="splits",
         ),
+        Pivot(
+            "cases",
+            "Case by case",
+            "Where there are few.",
+            rows=("case",),
+            value="outcome",
+            ratio=False,
+            frame="few",
+        ),
         Summary(
             "drafts",
             "The test suite by draft",

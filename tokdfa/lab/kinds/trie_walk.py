@@ -35,7 +35,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar, Regex
 from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Against, Column, Curves, Kind, Pivot, Quotient, Say, Stat, Summary
+from tokdfa.lab.declare import Column, Curves, Kind, Pivot, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
@@ -300,6 +300,5 @@ KIND = Kind(
             frame="widest",
             where="engine == 'tokdfa'",
         ),
-        Against(("ns_median",), frame="widest"),
     ),
 )

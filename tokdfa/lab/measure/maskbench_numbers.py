@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 MAX_TEXT = 120
+#: So many cases are told one by one.
+FEW = 60
 
 
 def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -55,6 +57,7 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "splits": rows.iloc[:0] if is_suite else rows.sort_values("split", kind="stable"),
         "suite": _suite(rows) if is_suite else rows.iloc[:0],
         "refusals": _refusals(rows),
+        "few": rows if len(cases) <= FEW else rows.iloc[:0],
     }
 
 
