@@ -37,11 +37,3 @@ class Told:
     def texts(self, table: str) -> list[list[str]]:
         """The cells of a table as people read them; none of a table without rows."""
         return [[cell.text for cell in row] for row in self.built[table].rows]
-
-
-def check_lost(kind: Kind) -> None:
-    """A run none of whose models could be loaded says so, and has no numbers."""
-    told = Told(kind, [MODEL | {"status": "error", "message": "pip install it"}])
-    assert told.sentences == ["small was not measured: pip install it"]
-    assert list(told.tables) == ["models"]
-    assert not any(told.panels.values())

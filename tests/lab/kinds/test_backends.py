@@ -58,13 +58,6 @@ def table(results, name: str):
     return next(one.build(results) for one in KIND.tables if one.name == name)
 
 
-def test_who_fails_on_a_case_has_a_cell_that_says_how(results):
-    found = table(results, "compile")
-    cells = {row[1].text: dict(zip(found.columns[2:], row[2:], strict=True)) for row in found.rows}
-    assert list(cells) == ["a", "b", "c"]
-    assert {name: cell.text for name, cell in cells["c"].items()} == {"memo": "–", "plain": "–", "peer": "timeout"}
-
-
 def test_the_overview_pairs_case_by_case(results):
     overview = table(results, "overview")
     frame = overview.frame.set_index("backend")
@@ -93,14 +86,6 @@ def test_differences_are_counted(results):
     differing = table(results, "differences").frame
     assert differing["backend"].unique().tolist() == ["peer"]
     assert differing["tokens, max"].tolist() == [2, 2]
-
-
-def test_the_sentences(results):
-    said = [line for sentence in KIND.sentences for line in sentence.sentences(results)]
-    assert said[0].startswith("memory: mean mask time 3.0x as good")
-    assert any(line.startswith("memo against peer, median of 2 cases") for line in said)
-    assert "memo: a lexeme ends at 2.60% of the nodes of its walks." in said
-    assert "All 12 masks that were compared equal those of peer." in said
 
 
 def test_what_a_library_knows_is_not_settled_again(tmp_path):
@@ -179,9 +164,3 @@ def test_a_token_is_its_mask_and_its_advance_in_the_second_half_of_a_walk():
     samples = [item.assign(measure=name, step=step, ns=ns) for name, all_ns in walk for step, ns in enumerate(all_ns)]
     found = KIND.results(pd.concat(samples), {}, "memo").rows("grown")
     assert found[["size", "token_mean"]].to_numpy().tolist() == [[4, 15 + 3]]
-
-
-def test_a_run_without_samples_has_no_tables():
-    empty = KIND.results(rows().iloc[:0], {}, "peer")
-    assert not [one.name for one in KIND.tables if one.build(empty).rows]
-    assert all(chart.build(empty).reason for chart in KIND.charts)

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.errors import OptionError
-from tokdfa.lab.kinds.trie_walk import EARLEY_OPTIONS, KIND, measure
+from tokdfa.lab.kinds.trie_walk import EARLEY_OPTIONS, measure
 from tokdfa.mask import allocate_mask
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -29,26 +28,6 @@ def test_engines_make_the_same_mask() -> None:
         assert row["ns_min"] <= row["ns_median"]
     with pytest.raises(OptionError, match=r"peers\.0"):
         measure({"tokenizer": "bytes", "regex": "a", "peers": ["glrmask"]}, seed=0)
-
-
-def test_the_verdict_is_about_the_widest_mask() -> None:
-    place = {"tokenizer": "t", "vocab_size": 100, "trie_nodes": 210, "build_ms": 1.0, "differs": 0}
-    rows = pd.DataFrame(
-        {**place, "label": label, "engine": engine, "allowed": allowed, "density": allowed / 100, "ns_median": ns,
-         "ns_per_node": ns / allowed, "nodes_visited": allowed}
-        for label, allowed in (("few", 4), ("many", 80))
-        for engine, ns in (("tokdfa", allowed * 2.0), ("llguidance slices off", allowed * 5.0))
-    )  # fmt: skip
-    results = KIND.results(rows, {})
-    assert results.rows("widest")["label"].unique().tolist() == ["many"]
-    said = [line for sentence in KIND.sentences for line in sentence.sentences(results)]
-    assert said == [
-        "t: the widest mask (80 tokens) takes tokdfa 160 ns, 2.00 ns a node.",
-        "llguidance slices off against tokdfa, one case: walk 2.5x slower.",
-    ]
-    walks = KIND.tables[0].build(results).frame
-    assert walks["llguidance slices off"].tolist() == pytest.approx([20e-9, 400e-9])
-    assert KIND.tables[3].build(results).frame["nodes per token"].tolist() == [2.1]
 
 
 def test_a_grammar_stands_in_the_same_table() -> None:

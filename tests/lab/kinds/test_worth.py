@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import tokdfa
-from tests.lab.kinds.telling import MODEL, Told, check_lost
+from tests.lab.kinds.telling import MODEL, Told
 from tests.packages import needs_smollm2
 from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.backends.registry import create_backend
@@ -215,10 +215,6 @@ def test_the_front_and_shares_are_of_items_that_all_ways_answered():
     assert {(point["way"], point["x"], point["y"]) for point in points} == {
         ("none", 2, 0), ("masks", 4, 0.5), ("dear", 9, 0.5),
     }  # fmt: skip
-
-
-def test_nothing_to_tell():
-    check_lost(KIND)
 
 
 def test_a_run_is_resumed_behind_what_is_finished(settings, tmp_path):

@@ -3,9 +3,8 @@
 import pytest
 
 from tokdfa.constraint import Regex
-from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
+from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.measure.engines import Engine, EngineSet, check_engines, spread
-from tokdfa.lab.measure.limits import Failure, attempt
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 
@@ -21,20 +20,6 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 def test_faults_are_named(engines, error, words):
     with pytest.raises(error, match=words):
         check_engines([Engine(**engine) for engine in engines])
-
-
-def test_a_failed_step_is_a_value_and_an_interrupt_is_not():
-    class PanicLike(BaseException):
-        """As exceptions from Rust are."""
-
-    def fail(error):
-        raise error
-
-    assert attempt(int, "7", base=8) == 7
-    assert attempt(fail, LimitExceeded("too slow", limit="seconds", value=1)).kind == "timeout"
-    assert attempt(fail, PanicLike("broken")) == Failure("crash", "PanicLike: broken")
-    with pytest.raises(KeyboardInterrupt):
-        attempt(fail, KeyboardInterrupt())
 
 
 def test_a_backend_that_cannot_compile_leaves_the_others_alone():

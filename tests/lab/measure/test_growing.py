@@ -58,14 +58,6 @@ def test_lark_reads_the_texts_of_grammars(template: str, count: int) -> None:
     assert [token.type for token in tree.children] == [f"T{number}" for number in range(count)]
 
 
-def test_first_tokens_are_the_first_that_spell() -> None:
-    vocab = growing.first_tokens(SMALL, 3)
-    assert spelled(vocab)[:3] == [b"ab", b"a", b"abc"]
-    assert sorted(spelled(vocab)[3:-1]) == [bytes([byte]) for byte in range(256) if byte != ord("a")]
-    assert vocab.end_tokens == (vocab.size - 1,)
-    assert growing.first_tokens(SMALL, 99).single_byte_tokens.all()
-
-
 def test_samples_hold_short_tokens_and_share_them() -> None:
     vocab = load_tokenizer("mistral-v1").vocabulary
     samples = {longest: growing.sample_by_length(vocab, longest, 1500, seed=2) for longest in (1, 2, 3, 8)}

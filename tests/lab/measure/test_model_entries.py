@@ -6,7 +6,7 @@ from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.core.packages import missing_dependency
 from tokdfa.errors import LimitExceeded, ModelError, OptionError, UnknownNameError
 from tokdfa.lab.measure.model_bench import ModelSettings, measure_models
-from tokdfa.lab.measure.model_entries import ModelEntry, check_models, entries, finish_row, load_models
+from tokdfa.lab.measure.model_entries import ModelEntry, check_models, finish_row, load_models
 from tokdfa.models import registry
 from tokdfa.models.table import TableModel
 
@@ -14,11 +14,6 @@ from tokdfa.models.table import TableModel
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
     return trained_byte_level(tmp_path_factory.mktemp("t") / "tokenizer.json")
-
-
-def test_labels_are_names_and_tokenizers():
-    found = entries(["smollm2", ModelEntry(name="ngram", tokenizer="bytes"), ModelEntry(name="hf:x", label="mine")])
-    assert [entry.label for entry in found] == ["smollm2", "ngram (bytes)", "mine"]
 
 
 @pytest.mark.parametrize(
@@ -33,10 +28,6 @@ def test_labels_are_names_and_tokenizers():
 def test_mistakes_are_refused_before_anything_is_loaded(models, error, message):
     with pytest.raises(error, match=message):
         check_models(models)
-
-
-def test_names_are_fine_whether_or_not_they_are_installed():
-    check_models(["smollm2", "hf:some/model", ModelEntry(name="ngram?order=2", tokenizer="bytes")])
 
 
 def test_a_model_that_cannot_be_loaded_is_a_row(tokenizer, monkeypatch):

@@ -6,7 +6,6 @@ import pytest
 from tokdfa import mask as masks
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice
-from tokdfa.errors import TokenRefused
 from tokdfa.lab.measure.timed_matcher import Meter, TimedConstraint
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -50,8 +49,3 @@ def test_forks_write_into_the_meter_of_their_run(compiled):
     timed.start()
     assert timed.meter.count == 1
     assert timed.meter.ns > 0
-
-
-def test_refusals_go_through(compiled):
-    with pytest.raises(TokenRefused):
-        TimedConstraint(compiled).start().advance(120)

@@ -222,19 +222,6 @@ def test_a_click_on_a_head_sorts_and_a_second_one_turns_round(tabs: dict[str, Ta
     assert tab.evaluate(f"{head}.getAttribute('aria-sort')") is None
 
 
-def test_the_contents_lead_to_every_section(tabs: dict[str, Tab]) -> None:
-    tab = tabs["walks"]
-    show(tab, 1280)
-    tab.evaluate("document.querySelector('#contents details').open = true")
-    links = tab.evaluate("[...document.querySelectorAll('#contents a')].map((link) => link.getAttribute('href'))")
-    sections = tab.evaluate("[...document.querySelectorAll('section')].map((section) => `#${section.id}`)")
-    assert set(links) == set(sections) >= {"#plots", "#repeat", "#environment"}
-    tab.click("#contents a[href='#environment']")
-    assert tab.evaluate("document.getElementById('environment').getBoundingClientRect().top") < tab.evaluate(
-        "innerHeight"
-    )
-
-
 def test_long_tables_fold_and_open(browser: Browser, tmp_path: Path) -> None:
     rows = tuple((count_cell(float(number)),) for number in range(31))
     page = replace(Page.of(trie_walk_run(tmp_path)), tables=[Table("t", "T", "", ("n",), rows)], plots=[])

@@ -198,19 +198,6 @@ def test_texts_counts_and_what_becomes_zero_are_outcomes(tmp_path: Path) -> None
     assert less.outcomes.empty, "a ratio says it"
 
 
-def test_a_declared_kind_knows_its_controls(tmp_path: Path) -> None:
-    runs = [trie_walk_run(tmp_path) for _ in range(2)]
-    for run in runs:
-        run.provenance["packages"] = PACKAGES
-    results = runs[1].frames["results"]
-    results["ns_median"] *= np.where(results["engine"] == "tokdfa", 3.0, 1.5)
-    found = compare_runs(*runs)
-    assert found.controls == ("llguidance slices off",)
-    assert changed(found.engines) == {("tokdfa", "ns_median", "slower")}
-    assert [row["ratio"] for row in rows(found.engines) if row["told"]] == [pytest.approx(2)]
-    assert found.engines["count"].iloc[0] == 12
-
-
 def test_sections_are_compared_too(tmp_path: Path) -> None:
     runs = [backend_run(tmp_path, steps=2) for _ in range(2)]
     for run in runs:

@@ -1,51 +1,16 @@
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tests.lab.report.synthetic import HOSTILE, FakeRun, backend_run, config
+from tests.lab.report.synthetic import HOSTILE, FakeRun, config
 from tokdfa.lab.declare.cells import Cell, Table, escape_markdown, visible
 from tokdfa.lab.report import tables
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.kinds import build_tables
 
 FOLDER = Path("made-up")
-FAILURES = {
-    ("glrmask", "date"): ("timeout", "compile took more than 60 s"),
-    ("glrmask", "url"): ("unsupported", "glrmask takes no such thing"),
-    ("outlines_core", "url"): ("wrong_refusal", "walk 0, step 3"),
-}
-
-
-@pytest.fixture(scope="module")
-def run():
-    return backend_run(FOLDER, fail=FAILURES)
-
-
-@pytest.fixture(scope="module")
-def data(run):
-    return RunData.read(run)
-
-
-def row_of(table, *start):
-    return next(row for row in table.rows if tuple(cell.text for cell in row[: len(start)]) == start)
-
-
-def test_failures_have_their_reasons(data):
-    table = next(table for table in build_tables(data) if table.name == "failures")
-    assert table.columns == ("backend", "constraint", "kind", "tokenizer", "reason", "items")
-    shown = [[cell.text for cell in row] for row in table.rows]
-    assert sorted(shown) == [
-        ["glrmask", "date", "timeout", "large", "compile took more than 60 s", "1"],
-        ["glrmask", "date", "timeout", "small", "compile took more than 60 s", "1"],
-        ["glrmask", "url", "unsupported", "large", "glrmask takes no such thing", "1"],
-        ["glrmask", "url", "unsupported", "small", "glrmask takes no such thing", "1"],
-        ["outlines_core", "url", "wrong refusal", "large", "walk 0, step 3", "1"],
-        ["outlines_core", "url", "wrong refusal", "small", "walk 0, step 3", "1"],
-    ]
 
 
 def test_environment_is_flattened_and_long_lists_are_counted():

@@ -16,8 +16,7 @@ constraint, a workload and a seed. Only items that succeeded enter a comparison;
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tokdfa.lab.declare import (
     Bars,
@@ -117,19 +116,6 @@ def _parts(results: Results) -> list[str]:
         if head is not None:
             ends = f"most for {cells['most for'].text}, least for {cells['least for'].text}"
             said.append(f"{row[0].text}: {head} {cells[head].text} as good ({cells[head].detail}); {ends}.")
-    return said
-
-
-def _options(results: Results) -> list[str]:
-    """What each option changes most, where the experiment names no parts."""
-    table, said = _OPTIONS.build(results), []
-    for row in table.rows if not results.config.get("parts") else ():
-        cells = dict(zip(table.columns, row, strict=True))
-        known = {head: cell for head, cell in cells.items() if head in _TIME_HEADS and isinstance(cell.value, float)}
-        if known:
-            head = max(known, key=lambda one: abs(math.log(cast("float", known[one].value))))
-            backend, option, value, first = (cell.text for cell in row[:4])
-            said.append(f"{backend} with {option}={value} instead of {first}: {head} {known[head].text}.")
     return said
 
 
@@ -344,13 +330,6 @@ KIND = Kind(
         ),
     ),
     sentences=(
-        Say(
-            "{size} matchers, masks seen before: {way} takes {time} a mask.",
-            per=("size", "way"),
-            blanks={"time": "batch_mask_ns"},
-            frame="batch",
-            where="phase == 'seen' and size == size.max()",
-        ),
         Computed(_parts),
         Ranking(("compile", "mask_mean", "mask_p99", "seen_p50"), over=CASE),
         *(
@@ -366,7 +345,6 @@ KIND = Kind(
             )
             for cost, words in (("time", "time"), ("mask", "mask"), ("token", "the time of a token"))
         ),
-        Computed(_options),
         Say(
             "{label}: a lexeme ends at {share} of the nodes of its walks.",
             per=("label",),

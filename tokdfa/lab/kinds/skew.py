@@ -19,8 +19,7 @@ the prompts where a way was measured. Cross-fitted estimates are too small in ex
 large, so a way is above or below local masking by its engine, on the same prompts, only if that holds at the
 unfavourable end, 1.96 standard errors away.
 
-Only prompts that every engine went through are counted, so that nobody gains by having failed on a hard one. The first
-engine of a token language stands for all that agree with it everywhere.
+Only prompts that every engine went through are counted, so that nobody gains by having failed on a hard one.
 """
 
 from __future__ import annotations
@@ -106,25 +105,21 @@ def _with_ways(
 
 
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """All engines on the prompts that count; the leaders on several; those of choices; the ways beside their costs."""
+    """All engines on the prompts that count; on several; choices one by one; the ways beside their costs."""
     import pandas as pd
 
     tried = pd.concat([found[""], found["failed"]]).groupby("model", sort=False)["prompt"].nunique()
     rows = _counted(found[""])
     lost = tried - rows.groupby("model")["prompt"].nunique().reindex(tried.index, fill_value=0)
-    labels = _leaders(rows)
-    leading = rows[rows["engine"].isin(labels)].assign(engine=rows["engine"].map(labels))
-    engines, count = leading[leading["engine"] != IDEAL], leading["prompt"].nunique()
+    engines, count = rows[rows["engine"] != IDEAL], rows["prompt"].nunique()
     made = {
         "": rows,
         "lost": pd.DataFrame({"model": lost.index, "lost": lost.to_numpy()}).query("lost > 0"),
         "several": engines if count > 1 else engines.iloc[:0],
         "prompts": engines if 1 < count <= MOST_PROMPTS else engines.iloc[:0],
-        "beside": engines[engines["verdict"].notna()] if "verdict" in engines else engines.iloc[:0],
-        "agreement": rows[rows["first"].notna()] if "first" in rows else rows.iloc[:0],
     }
     if (rows["method"] == EXACT).any():
-        made |= _of_choices(leading[leading["method"] == EXACT])
+        made |= _of_choices(rows[rows["method"] == EXACT])
     if "point" in found:
         made["points"] = _points(found["point"])
     return made
@@ -143,25 +138,14 @@ def _counted(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[complete & ~(width > OPEN).groupby(place).transform("any")].reset_index(drop=True)
 
 
-def _leaders(rows: pd.DataFrame) -> dict[str, str]:
-    """The ideal and the first engine of each language, with labels: ``token_index (and 4 equal)``."""
-    apart = set(rows.loc[rows["same"] == False, "engine"]) if "same" in rows else set()  # noqa: E712 (or missing)
-    first: dict[str, str] = {}
-    equal: dict[str, int] = {}
-    for engine, language in dict(zip(rows["engine"], rows["language"], strict=True)).items():
-        leader = engine if engine in apart else first.setdefault(language, engine)
-        equal[leader] = equal.get(leader, -1) + 1
-    return {leader: f"{leader} (and {count} equal)" if count else leader for leader, count in equal.items()}
-
-
-def _of_choices(leading: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _of_choices(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Choices one by one where there are few prompts; the followed choice of a single one."""
     import pandas as pd
 
-    count = leading["prompt"].nunique()
+    count = rows["prompt"].nunique()
     made = {}
     if count <= FEW:
-        made["listed"] = pd.concat(_choices(row) for row in leading.to_dict("records"))
+        made["listed"] = pd.concat(_choices(row) for row in rows.to_dict("records"))
     if count == 1:
         made["one"] = made["listed"].query("followed")
     return made
@@ -341,7 +325,7 @@ KIND = model_kind(
         Distribution(
             "skew_ecdf",
             "Skew: share of prompts with at most so much",
-            "Engines that agree on every prompt share a curve.",
+            "Curves of engines that agree lie on each other.",
             x="total_variation",
             panels="model",
             frame="several",
@@ -382,22 +366,9 @@ KIND = model_kind(
             frame="several",
         ),
         Say(
-            "{model}, {engine}: another choice is on top than ideally on {top_differs:share} of {top_differs:count} "
-            "prompts where both are certain.",
-            per=_BY,
-            frame="several",
-        ),
-        Say(
-            "{model}: {engine} is nearer to its target than {against} on {nearer} of {verdict:count} prompts, farther "
-            "on {farther}; on the others they do not differ beyond bounds and errors.",
-            per=_BY,
-            blanks={"nearer": _verdicts(NEARER), "farther": _verdicts(FARTHER)},
-            frame="beside",
-        ),
-        Say(
             "Engines of the same token language have the same distribution, or drew the same samples, in {same:sum} of "
             "{same:count} comparisons.",
-            frame="agreement",
+            where="same.notna()",
         ),
         Say(
             "Exact up to what was left unresolved: no total variation is open by more than {width:max}.",
