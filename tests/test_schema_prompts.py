@@ -1,11 +1,11 @@
 """The prompts of experiments/inputs/skew_schemas.yaml, checked as experiments/skew_json.yaml uses them."""
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import yaml
 from jsonschema import Draft202012Validator
 
 from tests.packages import needs_smollm2
@@ -31,7 +31,11 @@ def examples(language):
 def test_there_are_as_many_as_said():
     assert len(LANGUAGES) == 9
     assert SOURCE.startswith("# Nine JSON schemas")
-    assert sum("schema_name" in entry for entry in yaml.safe_load(SOURCE)) == 8
+    folder = EXPERIMENTS / "inputs" / "schemas"
+    named = re.findall(r"# that of inputs/schemas/(.*)\.json\n  json_schema: (.*)\n", SOURCE)
+    assert len(named) == 8
+    for name, schema in named:
+        assert json.loads(schema) == json.loads((folder / f"{name}.json").read_text())["schema"]
     assert all(language.prompt.endswith(":\n") for language in LANGUAGES.values())
 
 

@@ -67,7 +67,7 @@ def test_too_few_sentences_are_a_row_that_says_so(settings):
 
 
 def test_no_way_is_given_twice(settings):
-    with pytest.raises(OptionError, match="a way is given twice"):
+    with pytest.raises(OptionError, match="two ways have the same label"):
         typed_settings(KIND.settings, settings | {"how": ["fewest", "fewest"]})
 
 

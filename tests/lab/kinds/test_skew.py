@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,18 +12,16 @@ from tests.lab.kinds.telling import Told
 from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice
-from tokdfa.errors import ConfigError, OptionError, TokdfaError, UnknownNameError
+from tokdfa.errors import OptionError, TokdfaError, UnknownNameError
 from tokdfa.lab.kinds.skew import KIND
+from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.skew_rows import DISTANCES
-from tokdfa.lab.measure.skew_settings import complete
+from tokdfa.lab.measure.skew_settings import Settings
 from tokdfa.models import registry
 from tokdfa.models.registry import load_model
 from tokdfa.models.table import TableModel
 from tokdfa.skew.distances import compare
 from tokdfa.skew.exact import ideal_distribution, masked_distribution
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENGINES: list[dict[str, Any]] = [{"backend": "token_index"}, {"backend": "tokens_dfa"}, {"backend": "cartesian_merge"}]
 PROMPTS: list[dict[str, Any]] = [
@@ -136,27 +134,17 @@ def test_a_proper_engine_keeps_a_part_of_the_mass(settings: dict[str, Any]) -> N
     assert plain["rows"] == plain["rows_computed"]
 
 
-def test_schemas_are_languages_too(tmp_path: Path) -> None:
-    units = ["celsius", "fahrenheit", "kelvin"]
-    (tmp_path / "units.json").write_text(json.dumps({"schema": {"enum": units}, "tests": []}))
-    about = {"prompt": "It is", "max_tokens": 40}
+def test_schemas_are_languages_too() -> None:
+    units, about = ["celsius", "fahrenheit", "kelvin"], {"prompt": "It is", "max_tokens": 40}
     languages = [
         {"label": "choice", "choice": [f'"{unit}"' for unit in units], **about},
-        {"label": "written", "json_schema": {"enum": units}, "escapes": "needed", **about},
-        {"label": "named", "schema_name": "units", **about},
+        {"label": "written", "json_schema": {"enum": units}, "escapes": "needed", "whitespace": "compact", **about},
     ]
-    changes = {"languages": languages, "schemas": str(tmp_path), "json_schema": {"whitespace": "compact"}}
-    settings = complete(
-        ESTIMATED | changes | {"engines": [{"backend": "token_index"}, {"backend": "pushdown_trie"}], "samples": 50}
-    )
-    assert "schemas" not in settings  # the folder is not needed any more
-    assert settings["languages"][2]["json_schema"] == '{"enum":["celsius","fahrenheit","kelvin"]}'
-    assert [language.get("whitespace") for language in settings["languages"]] == [None, "compact", "compact"]
-    found = measure(settings, 2)
+    engines = [{"backend": "token_index"}, {"backend": "pushdown_trie"}]
+    found = measure(ESTIMATED | {"languages": languages, "engines": engines, "samples": 50}, 2)
     assert all(row["same"] for name in ("choice", "written") for row in of(found, name).values() if "same" in row)
     # one spelling of each value: the same language
     assert of(found, "written")["token_index"]["rows"] == of(found, "choice")["token_index"]["rows"]
-    assert {row["status"] for row in of(found, "named").values()} <= {"ok", "all_cut"}
 
 
 def test_failures_are_rows(settings: dict[str, Any]) -> None:
@@ -185,14 +173,6 @@ def test_failures_are_rows(settings: dict[str, Any]) -> None:
         ({"ways": [{"method": "smc", "size": 4, "engine": "none"}]}, OptionError, "no engine 'none'"),
         ({"ways": [{"method": "masks", "engine": "token_index"}]}, OptionError, "draws no sequences"),
         ({"ways": [{"method": "rejection", "engine": "token_index"}] * 2}, OptionError, "same label"),
-        (
-            {"languages": [{**LANGUAGE, "json_schema": True}], "json_schema": {"escapes": "some"}},
-            OptionError,
-            "escapes",
-        ),
-        ({"languages": [{**LANGUAGE, "schema_name": "a", "json_schema": True}]}, OptionError, "one: give either"),
-        ({"languages": [{**LANGUAGE, "schema_name": "a"}], "schemas": "nowhere"}, ConfigError, "nowhere"),
-        ({"languages": [{**LANGUAGE, "schema_name": "a"}]}, OptionError, "needs settings.schemas"),
         ({"languages": [LANGUAGE]}, OptionError, "one: a constraint is exactly one of"),
     ],
 )
@@ -200,7 +180,7 @@ def test_bad_settings_are_refused(
     settings: dict[str, Any], change: dict[str, Any], error: type[TokdfaError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        complete(settings | change)
+        typed_settings(Settings, settings | change)
 
 
 def test_what_is_told_of_choices(exact: Rows) -> None:

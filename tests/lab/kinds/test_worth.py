@@ -168,7 +168,7 @@ def test_what_is_not_asked_is_a_row_and_a_shorter_run_has_the_same_answers(rows,
     ("change", "error", "words"),
     [
         ({"tasks": ["sum"]}, UnknownNameError, "sums"),
-        ({"tasks": ["sums", {"name": "sums"}]}, OptionError, "twice"),
+        ({"tasks": ["sums", {"name": "sums"}]}, OptionError, "same label"),
         ({"tasks": ["gsm8k"]}, OptionError, "folder"),
         ({"ways": [WAYS[0], WAYS[0]]}, OptionError, "none"),
         ({"ways": [{"method": "beam"}]}, OptionError, "method"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tokdfa.lab.declare.cells import visible
 from tokdfa.lab.declare.stats import Value, is_known, key_parts, numbers_of, per_case, value_of
@@ -75,6 +75,8 @@ class Declaration:
     where: str = ""
     log: bool | None = None
     optional: bool = False
+    #: What stands for a point.
+    mark: ClassVar[dict[str, Any]] = {"type": "point", "filled": True, "size": 45}
 
     def build(self, results: Results) -> Chart:
         """The chart of a run's results."""
@@ -103,15 +105,11 @@ class Declaration:
         """What is drawn: a dict each with ``x``, ``y``, the contender, and texts for the tooltip."""
         raise NotImplementedError
 
-    def mark(self) -> dict[str, Any]:
-        """What stands for a point."""
-        return {"type": "point", "filled": True, "size": 45}
-
     def layer(self, points: list[dict[str, Any]], by: str, results: Results) -> dict[str, Any]:
         """Mark and encoding."""
         x, y = self.axes(results)
         return {
-            "mark": self.mark(),
+            "mark": dict(self.mark),
             "encoding": {"x": axis("x", x, points, self.log), "y": axis("y", y, points, self.log)},
         }
 
@@ -125,6 +123,8 @@ class Declaration:
 class Curves(Declaration):
     """`y` against the column `x`, a line with points for each contender; `y` is a statistic of the rows of one `x`."""
 
+    mark: ClassVar[dict[str, Any]] = {"type": "line", "point": {"size": 45}, "strokeWidth": 1.8}
+
     def points(self, rows: pd.DataFrame, by: str, results: Results) -> list[dict[str, Any]]:
         x, y = self.axes(results)
         stat = value_of(self.y)
@@ -136,9 +136,6 @@ class Curves(Declaration):
                 place = float(at) * x.factor
                 found.append(_point(group, self.hover, by, contender, (x, place), (y, value)))
         return found
-
-    def mark(self) -> dict[str, Any]:
-        return {"type": "line", "point": {"size": 45}, "strokeWidth": 1.8}
 
 
 @dataclass(frozen=True)

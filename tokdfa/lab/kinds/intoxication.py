@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Distribution, Say, Stat, Summary
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
+from tokdfa.lab.measure.settings import check_distinct
 from tokdfa.models.cache import CachedModel
 from tokdfa.skew.intoxication import SHARK_CONTINUATIONS, SHARKS, How, compare_rows, intoxicate_texts, respellings
 
@@ -56,8 +56,7 @@ BINS = {
 
 
 def _each_once(ways: list[How]) -> list[How]:
-    if len(set(ways)) < len(ways):
-        raise OptionError(f"settings.how: a way is given twice: {', '.join(ways)}")
+    check_distinct("ways", ways)
     return ways
 
 

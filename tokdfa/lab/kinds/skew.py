@@ -44,7 +44,7 @@ from tokdfa.lab.measure.skew_rows import (
     estimated_rows,
     exact_rows,
 )
-from tokdfa.lab.measure.skew_settings import Settings, complete
+from tokdfa.lab.measure.skew_settings import Settings
 from tokdfa.models.cache import CachedModel
 from tokdfa.skew.measured import FEW_EFFECTIVE, Z_95
 
@@ -204,7 +204,6 @@ KIND = model_kind(
     Settings,
     turns,
     "engine",
-    complete=complete,
     kernels=("merge rules", "proper tokens"),
     columns=(
         *(text(name) for name in ("engine", "prompt", "choice", "verdict", "against")),

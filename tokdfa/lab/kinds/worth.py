@@ -36,7 +36,7 @@ from tokdfa.lab.measure.limits import Failure, attempt, failure_of
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
 from tokdfa.lab.measure.model_price import calibrate
 from tokdfa.lab.measure.prompted_task import PROMPTED, Prompted, limits_of, prompted_task, sort_of, with_prompts
-from tokdfa.lab.measure.settings import Strict, typed_settings
+from tokdfa.lab.measure.settings import Strict, check_distinct, typed_settings
 from tokdfa.lab.measure.together import run_together
 from tokdfa.lab.measure.ways import Way, answer, distinct_names
 from tokdfa.lab.measure.workloads import canonical_json, derive_seed
@@ -78,9 +78,7 @@ def entry_of(task: str | TaskEntry) -> TaskEntry:
 
 
 def _checked_tasks(tasks: list[str | TaskEntry]) -> list[str | TaskEntry]:
-    names = [entry_of(task).load().name for task in tasks]
-    if len(set(names)) < len(names):
-        raise OptionError(f"settings.tasks: a task is given twice: {', '.join(names)}")
+    check_distinct("tasks", [entry_of(task).load().name for task in tasks])
     return tasks
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -18,8 +17,7 @@ from tokdfa.constraint import (
     JsonSchema,
     Regex,
 )
-from tokdfa.errors import ConfigError, OptionError
-from tokdfa.lab.measure.schema_corpus import read_cases
+from tokdfa.errors import ConfigError
 from tokdfa.lab.measure.settings import Strict, Typed, typed_settings
 from tokdfa.lab.measure.workloads import canonical_json
 
@@ -119,25 +117,6 @@ def fault_of_keys(given: Iterable[str]) -> tuple[str, str] | None:
         return f"a constraint is exactly one of {', '.join(CONSTRAINT_KEYS)}; this one {said}", ""
     options = frozenset().union(*CONSTRAINT_KEYS.values()) - CONSTRAINT_KEYS[kinds[0]]
     return next(((f"{key} does not go with {kinds[0]}", key) for key in given if key in options), None)
-
-
-def with_schema(entry: dict[str, Any], folder: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """An entry of raw settings as it is, or with the schema that its ``schema_name`` names among the cases of `folder`.
-
-    `options`: of all schemas that do not say otherwise. Raises OptionError for two schemas or no folder, and what
-    `read_cases` raises.
-    """
-    if not {"schema_name", "json_schema"} & entry.keys():
-        return entry
-    completed = {**options, **entry}
-    if (name := completed.pop("schema_name", None)) is None:
-        return completed
-    if "json_schema" in entry:
-        raise OptionError(f"settings: {entry['label']}: give either json_schema or the name of a case as schema_name")
-    if folder is None:
-        raise OptionError(f"settings: {entry['label']}: schema_name needs settings.schemas, a folder of schemas")
-    (case,) = read_cases(Path(folder), [name])
-    return {**completed, "json_schema": case.schema_text}
 
 
 def item_settings(kind: type[Typed], settings: Mapping[str, Any]) -> Typed:

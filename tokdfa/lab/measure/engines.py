@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from pydantic import AfterValidator, Field
 
 from tokdfa.backends.registry import backend_class, create_backend
-from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.errors import UnknownNameError
 from tokdfa.lab.measure.limits import Failure, attempt
-from tokdfa.lab.measure.settings import Strict
+from tokdfa.lab.measure.settings import Strict, check_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,9 +45,7 @@ def check_engines(engines: Sequence[Engine]) -> None:
             if name not in known:
                 raise UnknownNameError(f"option of backend {engine.backend}", name, known)
             known[name].check(value)
-    names = [engine.name for engine in engines]
-    if len(set(names)) < len(names):
-        raise OptionError(f"settings.engines: two engines have the same label: {', '.join(names)}")
+    check_distinct("engines", [engine.name for engine in engines])
 
 
 def _checked(engines: list[Engine]) -> list[Engine]:

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Kind
 from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
 from tokdfa.lab.measure.limits import NOT_ASKED, extend_rows
 from tokdfa.lab.measure.model_entries import Models, finish_row, load_models
-from tokdfa.lab.measure.settings import Strict, typed_settings
+from tokdfa.lab.measure.settings import Strict, check_distinct, typed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -70,10 +69,7 @@ T = TypeVar("T")
 
 def distinct_labels(entries: list[T]) -> list[T]:
     """The entries, for pydantic's `AfterValidator`. Raises OptionError if two have the same `label`."""
-    labels = [str(getattr(entry, "label", "")) for entry in entries]
-    twice = [label for label in labels if labels.count(label) > 1]
-    if twice:
-        raise OptionError(f"settings: two entries have the same label {twice[0]!r}")
+    check_distinct("entries", [str(getattr(entry, "label", "")) for entry in entries])
     return entries
 
 

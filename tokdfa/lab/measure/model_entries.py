@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field
 
 from tokdfa.errors import ModelError, OptionError, UnknownNameError
 from tokdfa.lab.measure.limits import OK, failure_of
-from tokdfa.lab.measure.settings import Strict
+from tokdfa.lab.measure.settings import Strict, check_distinct
 from tokdfa.models.registry import load_model, model_names
 from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
@@ -91,8 +91,7 @@ def check_models(models: Sequence[str | ModelEntry]) -> None:
                 )
         elif entry.tokenizer not in tokenizer_names():
             load_tokenizer(entry.tokenizer)
-    if len(set(labels)) < len(labels):
-        raise OptionError(f"settings.models: two models have the same label: {', '.join(labels)}")
+    check_distinct("models", labels)
 
 
 def _checked(models: list[str | ModelEntry]) -> list[str | ModelEntry]:

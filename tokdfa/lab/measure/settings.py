@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tokdfa.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 Typed = TypeVar("Typed", bound=BaseModel)
 
@@ -18,6 +18,13 @@ class Strict(BaseModel):
     """Settings: no other keys, no conversions, immutable."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def check_distinct(what: str, names: Sequence[str]) -> None:
+    """Raise OptionError if a name of `what` is given twice."""
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise OptionError(f"settings: two {what} have the same label {twice[0]!r}")
 
 
 def _rising(values: list[int]) -> list[int]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
 from tokdfa.decoding.draws import Eos  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.errors import OptionError
-from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys, with_schema
+from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, MASKS, EngineWay
 from tokdfa.lab.measure.engines import Engines, spread
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, Prompt, Seconds, distinct_labels
-from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.skew_rows import IDEAL
 from tokdfa.lab.measure.ways import distinct_names
 from tokdfa.regex.parse import parse
@@ -22,14 +21,12 @@ from tokdfa.skew.eos import check_texts
 class Language(ConstraintEntry):
     """A constraint with a prompt: a regex, a JSON schema, or whatever else an entry may be.
 
-    `max_tokens`: where a sample is cut; `schema_name`: the name of a case in the folder `Settings.schemas`, in place of
-    a schema.
+    `max_tokens`: where a sample is cut.
     """
 
     label: str
     prompt: str
     max_tokens: Count
-    schema_name: str | None = None
 
 
 class Settings(ModelSettings):
@@ -42,8 +39,7 @@ class Settings(ModelSettings):
     Of choices: `eos`, `tolerance`, `max_prefixes` and `follow_spellings` are those of `tokdfa.skew.exact`. `ways`:
     other ways to decode than local masking, each run `runs` times, or fewer if it takes `seconds_each` before.
 
-    Of languages: `samples` of each engine, drawn `batch` at a time; `schemas`: a folder of cases
-    (`tokdfa.lab.measure.schema_corpus`); `json_schema`: options for schemas that do not say otherwise.
+    Of languages: `samples` of each engine, drawn `batch` at a time.
     """
 
     engines: Engines
@@ -60,8 +56,6 @@ class Settings(ModelSettings):
     seconds_each: Seconds = 1.0
     samples: Annotated[int, Field(ge=2, le=1_000_000)] = 100
     batch: Count = 64
-    schemas: str | None = None
-    json_schema: dict[str, Any] = Field(default_factory=dict)
 
     def chosen(self) -> list[Prompt | Language]:
         """What is measured."""
@@ -100,23 +94,9 @@ def check_prompt(prompt: Prompt, eos: Eos) -> None:
 
 
 def check_language(language: Language) -> None:
-    """Raise TokdfaError for what is no constraint; a schema that only has a name is looked at once it is there."""
-    if language.schema_name is None:
-        if fault := fault_of_keys(language.model_fields_set):
-            raise OptionError(fault[0])
-        language.build()
+    """Raise TokdfaError for what is no constraint."""
+    if fault := fault_of_keys(language.model_fields_set):
+        raise OptionError(fault[0])
+    language.build()
     if language.regex is not None:
         parse(language.regex, language.flags, language.ascii_classes)
-
-
-def complete(settings: dict[str, Any]) -> dict[str, Any]:
-    """`settings` with the schemas themselves in the place of their names, and the options of schemas with each.
-
-    Raises ConfigError or UnknownNameError for a case that is not there or cannot be read.
-    """
-    typed = typed_settings(Settings, settings)
-    settings = {key: value for key, value in settings.items() if key not in ("schemas", "json_schema")}
-    if "languages" in settings:
-        settings["languages"] = [with_schema(one, typed.schemas, typed.json_schema) for one in settings["languages"]]
-    typed_settings(Settings, settings)
-    return settings

@@ -27,7 +27,7 @@ from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.engines import Engine, check_engines
-from tokdfa.lab.measure.settings import Strict
+from tokdfa.lab.measure.settings import Strict, check_distinct
 from tokdfa.lab.measure.timed_matcher import TimedConstraint
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ W = TypeVar("W", bound=Way)
 
 def distinct_names(ways: list[W]) -> list[W]:
     """The ways, for pydantic's `AfterValidator`. Raises OptionError if two have the same name."""
-    names = [way.name for way in ways]
-    if len(set(names)) < len(names):
-        raise OptionError(f"settings: two ways have the same label: {', '.join(names)}")
+    check_distinct("ways", [way.name for way in ways])
     return ways
 
 

@@ -111,13 +111,8 @@ def _results(comparison: Comparison) -> Results:
 
 
 def headlines(comparison: Comparison) -> list[str]:
-    """What has changed, in sentences: engines, outcomes, rows, environment, and how far the numbers hold."""
-    return [
-        *_of_engines(comparison),
-        _of_controls(comparison),
-        _of_outcomes(comparison),
-        _of_environment(comparison),
-    ]
+    """What has changed, in sentences: engines, controls, outcomes and rows of one run; the tables have the rest."""
+    return [*_of_engines(comparison), _of_controls(comparison), _of_outcomes(comparison)]
 
 
 def _of_engines(comparison: Comparison) -> list[str]:
@@ -158,13 +153,6 @@ def _of_outcomes(comparison: Comparison) -> str:
     return said
 
 
-def _of_environment(comparison: Comparison) -> str:
-    if not comparison.environment:
-        return "The environments are the same, as far as they are recorded."
-    parts = [f"{key}: {before}, then {after}" for key, (before, after) in comparison.environment.items()]
-    return f"The environments differ: {_examples(parts, 6)}."
-
-
-def _examples(parts: Sequence[str], count: int = EXAMPLES) -> str:
-    more = f"; and {len(parts) - count:,} more" if len(parts) > count else ""
-    return "; ".join(parts[:count]) + more
+def _examples(parts: Sequence[str]) -> str:
+    more = f"; and {len(parts) - EXAMPLES:,} more" if len(parts) > EXAMPLES else ""
+    return "; ".join(parts[:EXAMPLES]) + more
