@@ -214,6 +214,11 @@ def test_sentences():
     ]
 
 
+def test_a_lead_makes_one_sentence_of_all_groups():
+    say = Say("{engine} {n}", per=("engine",), blanks={"n": "nodes:sum", "all": "nodes:sum"}, lead="Of {all}:")
+    assert say.sentences(results(ROWS.iloc[:4])) == ["Of 100: ours 50; theirs 50."]
+
+
 HOSTILE = ROWS.assign(case=['x"y', "a.b[0]\\", 'x"y', "a.b[0]\\", "c"])
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.lab.kinds.telling import Told
 from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.overlap import AFTER, DURING, KIND, frames
 from tokdfa.models.table import TableModel
@@ -40,8 +39,6 @@ def test_steps_take_turns_and_ask_the_model_for_all_rows(monkeypatch: pytest.Mon
     assert len(batches) == 1 + 4  # the prompts, then the steps
     for before, after in pairwise(batches):
         assert [prefix[:-1] for prefix in after] == before
-    told = Told(KIND, rows)
-    assert len(told.tables["sizes"]) == 2
 
 
 def test_what_is_hidden_is_a_share_of_the_masks() -> None:

@@ -110,20 +110,6 @@ def test_texts_are_under_no_constraint(rows: list[dict[str, Any]], tokenizer_nam
     assert two["tokens"] == 4  # a token of its own for ß, two bytes for ü
 
 
-def test_a_text_that_cannot_be_measured_is_a_row(tokenizer_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_short(name: str, tokenizer: Any) -> Any:
-        model = load_model(name, tokenizer)
-        model.context_limit = 10
-        return model
-
-    monkeypatch.setattr("tokdfa.lab.measure.model_entries.load_model", too_short)
-    models = [{"name": "table?seed=1", "tokenizer": tokenizer_name, "label": "m"}]
-    assert KIND.measure is not None
-    _, one, two = KIND.measure({"models": models, "texts": TEXTS}, 0)
-    assert (one["status"], two["status"]) == ("error", "ok")
-    assert "longer than the 10" in one["message"]
-
-
 def test_a_reference_that_is_no_answer_is_a_failure() -> None:
     """Up to its last token it is: only the end is refused."""
     tokenizer = load_tokenizer("bytes")

@@ -6,7 +6,7 @@ from tests.lab.measure.fakes import byte_vocabulary
 from tests.lab.run.fake_backends import Fake
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import OptionError
-from tokdfa.lab.measure.workloads import Forced, RandomWalk, Strings, Texts, derive_seed, plan_walks
+from tokdfa.lab.measure.workloads import RandomWalk, Strings, Texts, derive_seed, plan_walks
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 TOKENIZER = load_tokenizer("bytes")
@@ -43,18 +43,6 @@ def test_complete_walks_are_judged_by_the_oracle():
     assert {walk.inside for walk in plan(RandomWalk(walks=5), Choice(["yes", "no"]))} == {True}
     lax = plan(RandomWalk(walks=3, steps=4), Choice(["yes"]), how="lax")
     assert {walk.inside for walk in lax if walk.complete} == {False}
-
-
-def test_forced_walks_follow_forced_tokens_and_choose_where_free():
-    constraint = Choice(["abcdef", "abcxyz"])
-    walks = plan(Forced(walks=12), constraint)
-    texts = {TOKENIZER.vocabulary.spell(walk.tokens) for walk in walks}
-    assert texts == {b"abcdef", b"abcxyz"}
-    assert all(walk.tokens[-1] == END and walk.inside for walk in walks)
-    begun = []
-    plan(Forced(walks=1), constraint, begin=lambda: begun.append(1))
-    assert len(begun) == 3  # abc at once, one free choice, the rest at once
-    assert [len(walk.tokens) for walk in plan(Forced(walks=2, steps=2), constraint)] == [2, 2]
 
 
 def test_texts_are_encoded_ended_and_judged():

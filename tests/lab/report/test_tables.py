@@ -1,16 +1,28 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tests.lab.report.synthetic import HOSTILE, FakeRun, config
+from tests.lab.report.synthetic import HOSTILE, PROVENANCE, FakeRun, config
 from tokdfa.lab.declare.cells import Cell, Table, escape_markdown, visible
 from tokdfa.lab.report import tables
 from tokdfa.lab.report.data import RunData
+from tokdfa.lab.report.kinds import build_charts, build_headlines, build_tables
 
 FOLDER = Path("made-up")
+
+
+def test_a_kind_without_a_page_of_its_own_shows_its_results():
+    results = pd.DataFrame([{"what": "a<b", "value": 1.5, "count": 3}, {"what": None, "value": 2, "count": None}])
+    results["count"] = results["count"].astype("Int64")
+    run = FakeRun(FOLDER, config(kind="something new", reference=""), dict(PROVENANCE), {"results": results})
+    data = RunData.read(run)
+    table, environment = build_tables(data)
+    assert (environment.name, build_charts(data), build_headlines(data)) == ("environment", [], [])
+    assert [[cell.text for cell in row] for row in table.rows] == [["a<b", "1.50", "3"], ["–", "2", "–"]]
 
 
 def test_environment_is_flattened_and_long_lists_are_counted():

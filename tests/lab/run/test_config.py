@@ -82,7 +82,7 @@ workloads:
   - {kind: random_walk, walks: 2, steps: 3}
   - {kind: strings, texts: ["a", "ä"]}
   - {kind: strings, label: from file, file: texts.yaml}
-  - {kind: forced}
+  - {kind: random_walk}
 measures: [mask, compile]
 repeats: 2
 seed: 9
@@ -112,7 +112,7 @@ def test_grids_files_and_labels_are_spelled_out(tmp_path):
     assert config.constraints[0].build().ascii_classes
     assert config.constraints[4].regex == "2"
     assert [workload.label for workload in config.workloads] == [
-        *("random_walk 2x3", "strings 2", "from file", "forced 3x40"),
+        *("random_walk 2x3", "strings 2", "from file", "random_walk 5x40"),
     ]
     assert config.workloads[2].texts == ["one", "two"]
     assert config.measures == ["compile", "mask"]  # in their own order
@@ -154,7 +154,7 @@ def test_a_config_is_one_experiment_whatever_its_wording(tmp_path):
         ("name: demo", "name: demo\nrepeats: 6"),
         ("name: demo", "name: demo\nlimits: {seconds: 61}"),
         ("name: demo", "name: demo\nmeasures: [mask]"),
-        ("name: demo", "name: demo\nworkloads: [{kind: forced}]"),
+        ("name: demo", "name: demo\nworkloads: [{kind: random_walk, walks: 3}]"),
     ],
 )
 def test_whatever_can_change_a_number_changes_the_folder_and_the_items(tmp_path, change):

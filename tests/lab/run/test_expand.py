@@ -10,7 +10,7 @@ from tokdfa.lab.run.store import RunStore
 
 AXES = {
     "constraints": [{"label": "a", "choice": ["a"]}, {"label": "b", "choice": ["b"]}],
-    "workloads": [{"kind": "random_walk", "walks": 1}, {"kind": "forced", "walks": 1}],
+    "workloads": [{"kind": "random_walk", "walks": 1}, {"kind": "strings", "texts": ["a"]}],
 }
 
 
@@ -20,7 +20,7 @@ def test_items_are_the_product_in_the_experiments_order(tmp_path):
     assert [(item.constraint.label, item.workload.kind, item.label) for item in items] == [
         (constraint, workload, label)
         for constraint in "ab"
-        for workload in ("random_walk", "forced")
+        for workload in ("random_walk", "strings")
         for label in ("fake", "fake tag=1", "fake tag=2")
     ]
     assert len({item.item_id for item in items}) == 12
@@ -28,7 +28,7 @@ def test_items_are_the_product_in_the_experiments_order(tmp_path):
     assert [item for group in groups for item in group.items] == items
     assert [len(group.items) for group in groups] == [3, 3, 3, 3]
     assert [group.part_name for group in groups] == sorted(group.part_name for group in groups)
-    assert groups[1].title == "bytes / a / forced 1x40"
+    assert groups[1].title == "bytes / a / strings 1"
 
 
 def test_all_of_a_group_share_a_seed_that_depends_on_its_own_axes_only(tmp_path):

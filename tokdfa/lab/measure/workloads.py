@@ -1,12 +1,10 @@
 """Workloads: which tokens are replayed on every contender.
 
 A *walk* is a token sequence, decided once per (tokenizer, constraint, workload, seed) and then replayed on all
-contenders, so that all do the same work. Four kinds:
+contenders, so that all do the same work. Three kinds:
 
 - `RandomWalk`: at each step one of the allowed tokens, all equally likely. On a large vocabulary this visits states
   that a model would rarely choose, which is the point: it is unkind to caches.
-- `Forced`: tokens that must come next are taken as they are, a free choice is made where there is one; the path of an
-  engine that skips forced tokens ("fast-forward").
 - `Strings`: given texts, encoded by the tokenizer, then an end token. Texts may lie outside the language; refusing them
   is right.
 - `Texts`: each constraint's own texts, which are known to be in its language; also where no oracle could tell. With
@@ -51,29 +49,16 @@ class _Workload(Strict):
         return canonical_json(self.model_dump(mode="json", exclude={"label"}))
 
 
-class _Drawn(_Workload):
-    """`walks` walks of at most `steps` tokens; an end token ends a walk."""
+class RandomWalk(_Workload):
+    """`walks` walks of at most `steps` tokens, each uniform among the allowed ones; an end token ends a walk."""
 
-    kind: str
+    kind: Literal["random_walk"] = "random_walk"
     walks: Walks = 5
     steps: Steps = 40
 
     @property
     def default_label(self) -> str:
         return f"{self.kind} {self.walks}x{self.steps}"
-
-
-class RandomWalk(_Drawn):
-    """Each token uniform among the allowed ones."""
-
-    kind: Literal["random_walk"] = "random_walk"
-
-
-class Forced(_Drawn):
-    """Forced tokens are followed, with a random choice where there is one."""
-
-    kind: Literal["forced"] = "forced"
-    walks: Walks = 3
 
 
 class Strings(_Workload):
@@ -108,10 +93,9 @@ class Texts(_Workload):
         return fields if self.repeat else {key: value for key, value in fields.items() if key != "repeat"}
 
 
-Workload = RandomWalk | Forced | Strings | Texts
+Workload = RandomWalk | Strings | Texts
 WORKLOADS: dict[str, type[Workload]] = {
-    **{"random_walk": RandomWalk, "forced": Forced},
-    **{"strings": Strings, "texts": Texts},
+    **{"random_walk": RandomWalk, "strings": Strings, "texts": Texts},
 }
 
 
@@ -179,22 +163,18 @@ def plan_walks(
 
 
 def _walk_under_masks(
-    matcher: Matcher, workload: RandomWalk | Forced, choose: random.Random, begin: Callable[[], None]
+    matcher: Matcher, workload: RandomWalk, choose: random.Random, begin: Callable[[], None]
 ) -> list[int]:
     mask = masks.allocate_mask(matcher.vocab.size)
     tokens: list[int] = []
     while len(tokens) < workload.steps and not matcher.is_finished():
         begin()
-        following = matcher.forced_tokens(workload.steps - len(tokens)) if isinstance(workload, Forced) else []
-        if not following:
-            matcher.fill_mask(mask)
-            allowed = masks.mask_to_ids(mask)
-            if not len(allowed):  # a dead end, which the contract forbids; the replay shows it to everyone
-                break
-            following = [int(allowed[choose.randrange(len(allowed))])]
-        for token in following:
-            matcher.advance(token)
-        tokens += following
+        matcher.fill_mask(mask)
+        allowed = masks.mask_to_ids(mask)
+        if not len(allowed):  # a dead end, which the contract forbids; the replay shows it to everyone
+            break
+        tokens.append(int(allowed[choose.randrange(len(allowed))]))
+        matcher.advance(tokens[-1])
     return tokens
 
 
