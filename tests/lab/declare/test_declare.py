@@ -81,7 +81,7 @@ def test_values_are_written_with_their_unit():
         ("nodes:distinct", 2.0),
         ("nodes:sum", 100.0),
         ("passes:share", 0.75),
-        ("engine:last", "broken"),
+        ("engine:first", "ours"),
     ],
 )
 def test_statistics(written, value):
@@ -174,9 +174,9 @@ def test_the_exponent_of_a_power_law_is_that_of_its_larger_half():
     assert math.isnan(exponent([1, 2, 4], [0.0, math.nan, 2.0]))
 
 
-def test_a_listing_shows_the_largest_and_says_how_many_there_are():
-    table = Listing("l", "L", shown=("case", "mask_ns"), sort="mask_ns", most=2).build(results())
-    assert texts(table) == [["b", "400 ns"], ["a", "300 ns"]]
+def test_a_listing_shows_some_rows_and_says_how_many_there_are():
+    table = Listing("l", "L", shown=("case", "mask_ns"), most=2).build(results())
+    assert texts(table) == [["a", "100 ns"], ["b", "400 ns"]]
     assert "2 of 5" in table.note
 
 

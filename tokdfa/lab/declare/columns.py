@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,13 +91,6 @@ def text(name: str, title: str = "", meaning: str = "") -> Column:
     return Column(name, title, "text", "neither", meaning)
 
 
-class Worded(Protocol):
-    """What has words for a better and for a worse value."""
-
-    @property
-    def words(self) -> tuple[str, str]: ...
-
-
 class Ratio(NamedTuple):
     """How much better than the reference, paired case by case: above 1 is better. `cases` were paired."""
 
@@ -106,7 +99,7 @@ class Ratio(NamedTuple):
     high: float
     cases: int
 
-    def describe(self, column: Worded) -> str:
+    def describe(self, column: Column) -> str:
         """``7.2x faster (1.3-40)``; a range that crosses 1 keeps its direction, so numbers below 1 are worse."""
         ratio, word = self, column.words[0]
         if self.median < 1:

@@ -1,8 +1,8 @@
 """A statistic of a column within a group of rows: what cells of tables, axes of plots and blanks of sentences hold.
 
 A statistic is written as text, ``COLUMN:HOW`` (``mask_ns:p99``), or as a `Stat` where it needs a title of its own or is
-of some rows only. HOW is one of median (what is left out means this for numbers), mean, min, max, sum, first, last,
-count (rows that have a value), distinct, share (of rows that are true), or a percentile such as p99.9.
+of some rows only. HOW is one of median (what is left out means this for numbers), mean, min, max, sum, first, count
+(rows that have a value), distinct, share (of rows that are true), or a percentile such as p99.9.
 
 Ratios are paired: between two groups' values of the same cases, then the median over the cases with its range.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9)
-_WORDS = ("median", "mean", "min", "max", "sum", "first", "last", "count", "distinct", "share")
+_WORDS = ("median", "mean", "min", "max", "sum", "first", "count", "distinct", "share")
 _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?)")
 #: What pandas calls a statistic, where it has another name for it.
 _METHODS = {"share": "mean", "distinct": "nunique"}
@@ -68,7 +68,7 @@ class Stat:
             return Column(self.column, self.title or column.head, "", "neither", column.meaning)
         if how == "share":
             return replace(column, title=self.title or column.head, unit="share", factor=1.0)
-        quiet = not self.how or how in ("first", "last", "median")
+        quiet = not self.how or how in ("first", "median")
         return replace(column, title=self.title or (column.head if quiet else f"{column.head}, {how}"))
 
     def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Any:
@@ -82,9 +82,7 @@ class Stat:
             return float(len(values) if how == "count" else values.nunique())
         if values.empty:
             return nothing
-        return (
-            values.iloc[-1 if how == "last" else 0] if nothing is None else _of_numbers(values.to_numpy(), how) * factor
-        )
+        return values.iloc[0] if nothing is None else _of_numbers(values.to_numpy(), how) * factor
 
     def per_group(self, rows: pd.DataFrame, by: Sequence[str], columns: Mapping[str, Column]) -> pd.Series[Any]:
         """The same for each group of rows that are equal in `by`, in one pass; groups without a value may lack.
@@ -189,10 +187,10 @@ def value_of(written: Value) -> Stat | Quotient:
     return written if isinstance(written, Quotient) else Stat.of(written)
 
 
-def percentiles(column: str, *, mean: bool = True, most: bool = True, of: Sequence[float] = PERCENTILES) -> list[Stat]:
+def percentiles(column: str, *, mean: bool = True, of: Sequence[float] = PERCENTILES) -> list[Stat]:
     """The columns of a table of percentiles: p25 ... p99.9, max, mean."""
     found = [Stat(column, f"p{percent:g}", f"p{percent:g}") for percent in of]
-    return [*found, *([Stat(column, "max", "max")] if most else []), *([Stat(column, "mean", "mean")] if mean else [])]
+    return [*found, Stat(column, "max", "max"), *([Stat(column, "mean", "mean")] if mean else [])]
 
 
 def numbers_of(values: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -207,8 +205,8 @@ def _of_numbers(values: np.ndarray[Any, np.dtype[np.float64]], how: str) -> floa
         return math.nan
     if percent := _PERCENTILE.fullmatch(how):
         return float(np.percentile(values, float(percent[1])))
-    if how in ("first", "last"):
-        return float(values[0 if how == "first" else -1])
+    if how == "first":
+        return float(values[0])
     return float(getattr(np, "mean" if how == "share" else how)(values))
 
 

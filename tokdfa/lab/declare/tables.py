@@ -178,12 +178,9 @@ class Pivot(Declared):
 
 @dataclass(frozen=True)
 class Listing(Declared):
-    """Rows as they are, those columns that are `shown`; by default all that are declared, or else stored. `sort`: a
-    column, the largest first, or ``-COLUMN``, the smallest first.
-    """
+    """Rows as they are, those columns that are `shown`; by default all that are declared, or else stored."""
 
     shown: Sequence[str] = ()
-    sort: str = ""
     most: int = MOST_ROWS
 
     def build(self, results: Results) -> Table:
@@ -191,8 +188,6 @@ class Listing(Declared):
         names = [
             str(name) for name in (self.shown or results.columns or rows) if name in rows and rows[name].notna().any()
         ]
-        if self.sort.lstrip("-") in rows:
-            rows = rows.sort_values(self.sort.lstrip("-"), ascending=self.sort.startswith("-"), kind="stable")
         columns = [results.column(name) for name in names]
         built = [
             [_value_cell(column, _stored(value, column)) for column, value in zip(columns, row, strict=True)]
