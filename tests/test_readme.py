@@ -44,6 +44,6 @@ def test_named_experiments_and_reports_exist() -> None:
         assert yaml.safe_load((ROOT / "experiments" / f"{name}.yaml").read_text())["name"] == name
     for report in (ROOT / "papers" / "reports").glob("*.md"):
         text = report.read_text()
-        assert re.search(r"`(tokdfa run experiments/\w+\.yaml|python -m tests\.\w+)`", text), report
+        assert re.search(r"`(tokdfa run experiments/\w+\.yaml|python -m tests\.[\w.]+)`", text), report
         for figure in re.findall(r"\]\((figures/[^)]+)\)", text):
             assert (report.parent / figure).exists(), figure
