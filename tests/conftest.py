@@ -48,7 +48,7 @@ FAST = {
     "tasks": "tasks",
     "lab/measure": "workloads oracle engines",
     "lab/run": "tasks",
-    "lab/declare": "columns",
+    "lab/declare": "models",
     "cli": "models",
 }
 FAST_FILES = {HERE / folder / f"test_{name}.py" for folder, names in FAST.items() for name in names.split()}
