@@ -25,7 +25,7 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -91,12 +91,15 @@ class Hypotheses:
         row = situation * self.class_count
         for byte in data[begin:end].tolist():
             spend(NS_PER_BYTE)
-            place = row + self._columns[byte]
-            if self.transitions[place] == UNKNOWN:
-                self.fill(row, byte)
-            row = int(self.transitions[place])
-            if row == DEAD:
+            column = self._columns[byte]
+            target = int(self.transitions[row + column])
+            if target == UNKNOWN:
+                members, moves = self.members[row // self.class_count], self.lexer.transitions
+                target = self._row_after([int(moves[state, column]) for state, _ in members], members)
+                self.transitions[row + column] = target
+            if target == DEAD:
                 return -1
+            row = target
         return row // self.class_count
 
     def fill(self, row: int, byte: int) -> None:
@@ -104,11 +107,15 @@ class Hypotheses:
         members = self.members[row // self.class_count]
         moves = self.lexer.transitions[[state for state, _ in members]]
         targets = moves[:, self._columns[byte]]
-        found = self._after(targets.tolist(), members)
-        after = self._intern(found) * self.class_count if found else DEAD
+        after = self._row_after(targets.tolist(), members)
         self.transitions[row : row + self.class_count][(moves == targets[:, None]).all(axis=0)] = after
 
-    def _after(self, targets: Iterable[int], members: tuple[Hypothesis, ...]) -> set[Hypothesis]:
+    def _row_after(self, targets: Sequence[int], members: tuple[Hypothesis, ...]) -> int:
+        """The row of the situation after a byte that moves the lexer states of `members` to `targets`, or DEAD."""
+        found = self._after(targets, members)
+        return self._intern(found) * self.class_count if found else DEAD
+
+    def _after(self, targets: Sequence[int], members: tuple[Hypothesis, ...]) -> set[Hypothesis]:
         """The live hypotheses after a byte that moves the lexer states of `members` to `targets`."""
         found: set[Hypothesis] = set()
         for target, (_, stack) in zip(targets, members, strict=True):
