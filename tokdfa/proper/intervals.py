@@ -82,7 +82,7 @@ def build_lists(rules: MergeRules, derivations: Derivations, merge_tree: MergeTr
 
 
 @kernel
-def count_at_least_kernel(children, begin, end, level, bound):  # type: ignore[no-untyped-def]
+def _count_at_least_kernel(children, begin, end, level, bound):  # type: ignore[no-untyped-def]
     """How many of children[begin:end], sorted by falling level, have at least the level `bound`."""
     low, high = begin, end
     while low < high:
@@ -95,42 +95,44 @@ def count_at_least_kernel(children, begin, end, level, bound):  # type: ignore[n
 
 
 @kernel
-def _collect_intervals_kernel(  # type: ignore[no-untyped-def]
-    token, row_starts, rule_right, rule_rank,
-    right, level, rest_after_left, rest_after_right,
+def collect_intervals_kernel(  # type: ignore[no-untyped-def]
+    token, strict, row_starts, rule_other, rule_rank, part, level, rest_own, rest_other,
     number, end, children, child_starts, irregular_starts, found,
 ):  # fmt: skip
-    """Write the intervals (start << 32 | end) that forbid successors of `token`; returns how many.
+    """The intervals (start << 32 | end) of the tokens that cannot stand beside `token`, and how many they are.
 
-    Unsorted, and they may overlap. If `found` is too short, returns -1. The rows of rules are sorted by rank.
+    Those on one side of it. `part` leads down the spine at its border; the rules of a token on the spine are a row, by
+    rank, with the token on the other side; `rest_own` is what is still to come of `token`'s half once a part is
+    complete. `strict`: 1 if `token` is the left one, whose merges come first on equal levels, else 0. Intervals are
+    unsorted and may overlap; `found` is where they are written, or a longer array.
     """
     count = 0
     x, px = token, -1
     while x >= 0:
         for rule in range(row_starts[x], row_starts[x + 1]):
-            y, r = rule_right[rule], rule_rank[rule]
-            if px >= 0 and r >= level[px]:
+            y, r = rule_other[rule], rule_rank[rule]
+            if px >= 0 and r + strict > level[px]:
                 break  # neither condition on px can be met from here on
             if number[y] < 0:
                 continue
-            y_is_last = level[x] <= level[y]
-            if px >= 0 and (level[y] >= level[px] if y_is_last else r >= rest_after_right[px]):
+            y_is_last = level[x] + 1 - strict <= level[y]
+            if px >= 0 and (level[y] + strict > level[px] if y_is_last else r + strict > rest_own[px]):
                 continue
-            bound = r if y_is_last else max(r, level[x])
-            if count + 1 + child_starts[y + 1] - irregular_starts[y] > len(found):
-                return -1
+            bound = (r if y_is_last else max(r, level[x])) + 1 - strict
+            while count + 1 + child_starts[y + 1] - irregular_starts[y] > len(found):
+                found = longer_kernel(found)
             begin = child_starts[y]
-            kept = count_at_least_kernel(children, begin, irregular_starts[y], level, bound)
+            kept = _count_at_least_kernel(children, begin, irregular_starts[y], level, bound)
             stop = number[y] + 1 if kept == 0 else end[children[begin + kept - 1]]
             found[count] = np.int64(number[y]) << 32 | np.int64(stop)
             count += 1
             for k in range(irregular_starts[y], child_starts[y + 1]):
                 child = children[k]
-                if (rest_after_left[child] if y_is_last else level[child]) >= bound:
+                if (rest_other[child] if y_is_last else level[child]) >= bound:
                     found[count] = np.int64(number[child]) << 32 | np.int64(end[child])
                     count += 1
-        x, px = right[x], x
-    return count
+        x, px = part[x], x
+    return found, count
 
 
 @kernel
@@ -187,14 +189,10 @@ def _build_lists_kernel(  # type: ignore[no-untyped-def]
     found = np.empty(1 << 10, dtype=np.int64)
     for place in range(done, len(order)):
         token = order[place]
-        count = -1
-        while count < 0:
-            count = _collect_intervals_kernel(
-                token, row_starts, rule_right, rule_rank, right, level, rest_after_left, rest_after_right,
-                number, end, children, child_starts, irregular_starts, found,
-            )  # fmt: skip
-            if count < 0:
-                found = longer_kernel(found)
+        found, count = collect_intervals_kernel(
+            token, 1, row_starts, rule_right, rule_rank, right, level, rest_after_right, rest_after_left,
+            number, end, children, child_starts, irregular_starts, found,
+        )  # fmt: skip
         count = join_intervals_kernel(found[:count])
         state = intern(found, 0, count, lists)
         if state == NEEDS_ROOM:

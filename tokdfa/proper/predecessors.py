@@ -1,13 +1,7 @@
 """The interval algorithm from the other side: which tokens may a given one not follow?
 
-For a fixed u, with y on its left spine and a rule (x, y) of rank r, the conditions of `tokdfa.proper.intervals` on py
-are met or not; those on px hold for x itself and, among the children px of x in the merge_tree of right parts, for
-
-- those of level above max(r, level(y)), if y is complete last,
-- those with a rank above r still to come once x is complete, otherwise.
-
-Regular children are sorted by falling level and both conditions cut off a tail, so again one rule forbids one interval
-of numbers, and one more for each irregular child that meets its condition.
+The same as `tokdfa.proper.intervals` in a mirror, with the rules by their right tokens and the merge tree of right
+parts: what precedes t u on the left by equal levels does not on the right, so each "less" becomes an "at most".
 
 Liveness asks this (`tokdfa.backends.proper_merge.proper_table`): a state where u may come next is a dead end only for
 last tokens among these. Cost: O(rules with y on their right, for each y of the spine); the predecessors of one token in
@@ -22,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.core.jit import kernel
-from tokdfa.proper.intervals import count_at_least_kernel, join_intervals_kernel, longer_kernel
+from tokdfa.proper.intervals import collect_intervals_kernel, join_intervals_kernel
 from tokdfa.proper.merge_tree import build_merge_tree
 
 if TYPE_CHECKING:
@@ -62,7 +56,7 @@ class Predecessors:
 
 def build_predecessors(rules: MergeRules, derivations: Derivations, fallback: ByteFallback | None) -> Predecessors:
     """Sort the rules by their right tokens and number the merge_tree of right parts. 10 to 60 ms."""
-    by_right = np.argsort(rules.right, kind="stable")
+    by_right = np.lexsort((rules.rank, rules.right))
     row_starts = np.zeros(rules.size + 1, dtype=np.int32)
     np.cumsum(np.bincount(rules.right, minlength=rules.size), out=row_starts[1:])
     silent = np.zeros(0, dtype=np.int32) if fallback is None else fallback.used_tokens()
@@ -76,31 +70,10 @@ def list_predecessors_kernel(  # type: ignore[no-untyped-def]
     order, number, end, children, child_starts, irregular_starts,
 ):  # fmt: skip
     """The tokens that `token` may not follow, each once."""
-    found = np.empty(64, dtype=np.int64)
-    count = 0
-    y, py = token, -1
-    while y >= 0:
-        for rule in range(row_starts[y], row_starts[y + 1]):
-            x, r = rule_left[rule], rule_rank[rule]
-            if number[x] < 0:
-                continue
-            y_is_last = level[x] <= level[y]
-            if py >= 0 and (r > rest_after_left[py] if y_is_last else max(r, level[x]) > level[py]):
-                continue
-            bound = max(r, level[y]) if y_is_last else r
-            while count + 1 + child_starts[x + 1] - irregular_starts[x] > len(found):
-                found = longer_kernel(found)
-            begin = child_starts[x]
-            kept = count_at_least_kernel(children, begin, irregular_starts[x], level, bound + 1)
-            stop = number[x] + 1 if kept == 0 else end[children[begin + kept - 1]]
-            found[count] = np.int64(number[x]) << 32 | np.int64(stop)
-            count += 1
-            for k in range(irregular_starts[x], child_starts[x + 1]):
-                child = children[k]
-                if (level[child] if y_is_last else rest_after_right[child]) > bound:
-                    found[count] = np.int64(number[child]) << 32 | np.int64(end[child])
-                    count += 1
-        y, py = left[y], y
+    found, count = collect_intervals_kernel(
+        token, 0, row_starts, rule_left, rule_rank, left, level, rest_after_left, rest_after_right,
+        number, end, children, child_starts, irregular_starts, np.empty(64, dtype=np.int64),
+    )  # fmt: skip
     count = join_intervals_kernel(found[:count])
     total = 0
     for k in range(count):

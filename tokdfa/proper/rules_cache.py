@@ -93,11 +93,6 @@ def build_canonicity(tokenizer: Tokenizer) -> Canonicity:
     )
 
 
-def write_canonicity(path: Path, made: Canonicity) -> None:
-    """Write the file. Raises StoreError."""
-    _FORMAT.write(path, *_parts(made), make_folder=True)
-
-
 def _of_parts(tokenizer: Tokenizer, _: Header, arrays: Arrays) -> Canonicity:
     """The canonicity with these `_parts`. Raises KeyError or ValueError for what is none of this tokenizer."""
     parts: dict[str, Any] = {"fallback": None}
