@@ -38,7 +38,7 @@ FAST = {
     "json_schema": "clauses object_states",
     "backends": "base brute_force",
     "backends/pushdown_trie": "rows",
-    "backends/cfg_fsm": "contextual",
+    "backends/cfg_fsm": "describe",
     "backends/earley_trie": "lexer",
     "display": "masks",
     "models": "table base",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-import tokdfa
 from tests.grammar.lexed_cfgs import mask_of as allowed
 from tokdfa import mask as masks
 from tokdfa.backends import registry
@@ -214,13 +213,6 @@ def test_unknown_names_name_the_nearest() -> None:
     for ask in (backend_class, backend_info, lambda name: create_backend(name, VOCAB)):
         with pytest.raises(UnknownNameError, match="no backend 'token_indx'; did you mean 'token_index'"):
             ask("token_indx")
-
-
-def test_compile_by_name() -> None:
-    compiled = tokdfa.compile(Regex("x{2}"), VOCAB, backend="brute_force", max_states=10)
-    assert compiled.backend_name == "brute_force"
-    assert allowed(compiled.start()) == [0, 1]
-    assert tokdfa.compile(Regex("x{2}"), VOCAB).backend_name == "token_index"
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie, fill_masks
 from tokdfa.constraint import Grammar, Regex
-from tokdfa.errors import TokdfaError
 from tokdfa.vocabulary.mask_store import NARROW, MaskStore
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -80,21 +79,6 @@ def test_batches_survive_masks_that_are_dropped() -> None:
             matcher.fill_mask(out[0])
         fill_masks(matchers, out)
         assert np.array_equal(out, expected)
-
-
-def test_out_that_does_not_fit_is_refused() -> None:
-    vocabulary = load_tokenizer("mistral-v1").vocabulary
-    matchers = [PushdownTrie(vocabulary).compile(TEXTS).start()] * 2
-    words = masks.mask_words(vocabulary.size)
-    for out in (
-        np.zeros((2, words), dtype=np.int64),
-        np.zeros((1, words), dtype=np.int32),
-        np.zeros((2, words + 1), dtype=np.int32),
-        np.zeros((words, 2), dtype=np.int32).T,
-        np.zeros((2, 2 * words), dtype=np.int32)[:, ::2],
-    ):
-        with pytest.raises(TokdfaError, match="allocate_mask"):
-            fill_masks(matchers, out)
 
 
 def test_what_is_kept_comes_back() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_tex
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa import load_tokenizer
 from tokdfa.backends.brute_force import BruteForce
+from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, OptionError, VocabularyCannotSpell
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -70,13 +72,24 @@ def test_a_token_is_allowed_iff_some_text_goes_on_with_it(pattern: str) -> None:
         assert {token for token in range(LETTERS.size) if matcher.allows(token)} == expected | ends
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+#: Whoever reads off which states reach an end, and in how many ways.
+ENGINES: list[tuple[str, dict[str, Any]]] = [
+    ("brute_force", {}),
+    ("token_index", {}),
+    ("token_index", {"lazy": True}),
+    ("tokens_dfa", {}),
+    ("tokens_dfa", {"token_classes": "strings", "reduce": False, "ready_masks": False}),
+    ("tokens_dfa", {"token_classes": "none", "byte_classes": False, "dead_bytes": False, "prefix_graphs": False}),
+]
+
+
+@settings(deadline=None, derandomize=True, max_examples=120)
 @given(
     vocabularies(b"ab\x00\xff", max_tokens=12),
     st.sets(st.lists(st.sampled_from(list(b"ab\x00\xff")), max_size=5).map(bytes), min_size=1, max_size=5),
 )
 def test_liveness_is_about_tokens(vocab: Vocabulary, texts: set[bytes]) -> None:
-    """Token sequences that can be finished are exactly the prefixes of spellings."""
+    """Token sequences that can be finished are exactly the prefixes of spellings, whoever makes the masks."""
 
     def spellings(text: bytes) -> set[tuple[int, ...]]:
         if not text:
@@ -86,18 +99,21 @@ def test_liveness_is_about_tokens(vocab: Vocabulary, texts: set[bytes]) -> None:
 
     complete = {sequence for text in texts for sequence in spellings(text)}
     if not complete:
-        with pytest.raises(VocabularyCannotSpell) as caught:
-            BruteForce(vocab).compile(Choice(texts))
-        assert caught.value.missing
+        for name, options in ENGINES:
+            with pytest.raises(VocabularyCannotSpell) as caught:
+                create_backend(name, vocab, **options).compile(Choice(texts))
+            assert caught.value.missing or name != "brute_force"
         return
-    compiled = BruteForce(vocab).compile(Choice(texts))
+    compiled = [create_backend(name, vocab, **options).compile(Choice(texts)) for name, options in ENGINES]
     prefixes = {sequence[:size] for sequence in complete for size in range(len(sequence) + 1)}
-    for sequence in sorted(prefixes)[:60]:
-        matcher = compiled.start()
-        for token in sequence:
-            matcher.advance(token)
+    for sequence in sorted(prefixes)[:40]:
         ends = set(vocab.end_tokens) if sequence in complete else set()
-        assert set(allowed(matcher)) == {t for t in range(vocab.size) if (*sequence, t) in prefixes} | ends
+        expected = {t for t in range(vocab.size) if (*sequence, t) in prefixes} | ends
+        for one, engine in zip(compiled, ENGINES, strict=True):
+            matcher = one.start()
+            for token in sequence:
+                matcher.advance(token)
+            assert set(allowed(matcher)) == expected, engine
 
 
 def test_liveness_of_bytes_leaves_dead_ends() -> None:

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import itertools
-import re
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
 from tokdfa.backends.token_index import ExplicitTokenIndex, LazyTokenIndex, TokenIndex
-from tokdfa.constraint import Choice, Constraint, Regex
+from tokdfa.constraint import Constraint, Regex
 from tokdfa.errors import (
     LimitExceeded,
     VocabularyCannotSpell,
@@ -53,62 +48,6 @@ def test_all_variants_give_the_same_masks(pattern: str) -> None:
     assert len(expected) > 3
     for options in VARIANTS[1:]:
         assert reachable_masks(Regex(pattern), SMALL, 3, **options) == expected, options
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_masks_are_what_re_says(pattern: str) -> None:
-    """A token is allowed iff some completion to at most eleven letters matches; an end token iff the text does."""
-    texts = ["".join(letters) for size in range(12) for letters in itertools.product("abc", repeat=size)]
-    matching = {text for text in texts if re.fullmatch(pattern, text)}
-    prefixes = {text[:size] for text in matching for size in range(len(text) + 1)}
-    for sequence, mask in reachable_masks(Regex(pattern), SMALL, 2).items():
-        if sequence and sequence[-1] == 7:
-            assert mask == [0]
-            continue
-        text = SMALL.spell(sequence).decode()
-        expected = {token for token in range(7) if text + SMALL.token_bytes(token).decode() in prefixes}
-        if text in matching:
-            expected.add(7)
-        assert masks.mask_to_ids(np.array(mask, dtype=np.int32)).tolist() == sorted(expected), (pattern, text)
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(
-    vocabularies(b"ab\x00\xff"),
-    st.sets(st.lists(st.sampled_from(list(b"ab\x00\xff")), max_size=6).map(bytes), min_size=1),
-)
-def test_any_vocabulary_no_dead_ends(vocab: Vocabulary, texts: set[bytes]) -> None:
-    """Whatever the tokens: sequences allowed to the end are exactly the spellings of the texts."""
-    spellings = {text: _spellings(vocab, text) for text in texts}
-    if not any(spellings.values()):
-        for lazy in (False, True):
-            with pytest.raises(VocabularyCannotSpell):
-                TokenIndex(vocab, lazy=lazy).compile(Choice(texts))
-        return
-    every = {sequence for sequences in spellings.values() for sequence in sequences}
-    prefixes = {sequence[:size] for sequence in every for size in range(len(sequence) + 1)}
-    for lazy in (False, True):
-        compiled = TokenIndex(vocab, lazy=lazy).compile(Choice(texts))
-        for sequence in itertools.islice(prefixes, 50):
-            matcher = compiled.start()
-            for token in sequence:
-                matcher.advance(token)
-            mask = masks.allocate_mask(vocab.size)
-            matcher.fill_mask(mask)
-            ends = set(vocab.end_tokens) if sequence in every else set()
-            following = {token for token in range(vocab.size) if (*sequence, token) in prefixes}
-            assert set(masks.mask_to_ids(mask).tolist()) == following | ends
-
-
-def _spellings(vocab: Vocabulary, text: bytes) -> set[tuple[int, ...]]:
-    if not text:
-        return {()}
-    return {
-        (token, *rest)
-        for token in range(vocab.size)
-        if (spelled := vocab.token_bytes(token)) and text.startswith(spelled)
-        for rest in _spellings(vocab, text[len(spelled) :])
-    }
 
 
 class TestAgainstOutlinesCore:

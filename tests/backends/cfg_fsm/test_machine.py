@@ -7,7 +7,6 @@ from collections import Counter
 from itertools import product
 
 import lark
-import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 
@@ -172,19 +171,6 @@ def test_random_grammars_in_both_directions(grammar: str) -> None:
 
 TEXTS = ["".join(letters) for length in range(6) for letters in product("abc", repeat=length)]
 TEXTS += ["".join(letters) for letters in product("ab", repeat=6)]
-
-
-@given(random_grammars())
-@settings(deadline=None, derandomize=True, max_examples=60)
-def test_a_situation_does_not_depend_on_the_cut(grammar: str) -> None:
-    """A text read at once and byte by byte leads to one situation."""
-    try:
-        machine = make_machine(grammar)
-        for text in TEXTS[::17]:
-            data = np.frombuffer(text.encode(), dtype=np.uint8)
-            assert machine.run(machine.start, data, 0, len(data)) == run(machine, text)
-    except TokdfaError:
-        reject()
 
 
 # Limits, and what is refused.

@@ -10,7 +10,6 @@ import pytest
 from tests.backends.cfg_fsm.oracles import FOLDER, corpus, lark_accepts
 from tests.backends.grammar_walks import SHORT, advance_all, check_every_text, compile_with, tokenizer_of, walk_all
 from tests.grammar.lexed_cfgs import mask_of
-from tokdfa.backends.laws.contract import check_backend, toy_cases
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
@@ -76,13 +75,6 @@ def test_a_vocabulary_with_gaps() -> None:
     assert mask_of(compiled.start()) == [1, 3]
     with pytest.raises(VocabularyCannotSpell):
         compile_grammar('start: "a" "b" "b"\n', vocab)
-
-
-def test_laws_hold_for_walks() -> None:
-    cases = [case for case in toy_cases() if case.constraint.kind == "grammar"] + list(toy_cases()[:20:4])
-    results = check_backend("cfg_fsm", {"masks": "walk"}, cases=cases)
-    assert [result for result in results if not result.ok] == []
-    assert sum(result.outcome == "held" for result in results) > 100
 
 
 def test_what_is_refused() -> None:

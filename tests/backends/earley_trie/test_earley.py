@@ -7,9 +7,7 @@ from hypothesis import given, settings
 
 from tests.grammar.lexed_cfgs import accepts, byte_cfgs, make_cfg, run
 from tests.naive.lexed_earley import LexedEarley
-from tokdfa.backends.earley_trie.earley import Rows
 from tokdfa.backends.earley_trie.machine import Machine
-from tokdfa.errors import LimitExceeded
 
 OPEN, CLOSE = r"\(", r"\)"
 
@@ -98,38 +96,6 @@ def test_deep_nesting():
     assert machine.rows.row_count == rows
 
 
-def test_too_many_rows():
-    machine = Machine(make_cfg((OPEN, CLOSE), {"s": [(OPEN, "s", CLOSE), ()]}), max_rows=100)
-    with pytest.raises(LimitExceeded, match="deeply nested") as caught:
-        run(machine, machine.start, b"(" * 1000)
-    assert (caught.value.limit, caught.value.value) == ("max_rows", 100)
-    assert machine.rows.row_count == 100
-    with pytest.raises(LimitExceeded):
-        run(machine, machine.start, b"(" * 1000)
-    half = Machine(machine.cfg, max_rows=100)
-    assert accepts(half, b"(" * 30 + b")" * 30)
-    with pytest.raises(LimitExceeded):
-        run(half, half.start, b"(" * 1000)
-    assert accepts(half, b"(" * 30 + b")" * 30)
-    assert not accepts(half, b"(" * 30 + b")" * 29)
-
-
-def test_too_many_items():
-    """An alternative for each of many rules; the limit counts what is predicted, too."""
-    names = [f"n{number}" for number in range(3000)]
-    rules = {"s": [("a", "t"), ("b",)], "t": [(name, "s") for name in names]} | {name: [("a", "b")] for name in names}
-    cfg = make_cfg(("a", "b"), rules)
-    machine = Machine(cfg, max_row_items=1000)
-    with pytest.raises(LimitExceeded, match="items at one place") as caught:
-        run(machine, machine.start, b"a")
-    assert (caught.value.limit, caught.value.value) == ("max_row_items", 1000)
-    assert accepts(machine, b"b")
-    assert accepts(Machine(cfg), b"aabb")
-    too_small = make_cfg(("a",), {"s": [("a",)] + [("a",) * size for size in range(2, 100)]})
-    with pytest.raises(LimitExceeded):
-        Rows(too_small, max_items=50)
-
-
 @pytest.mark.parametrize(
     "rules",
     [
@@ -146,13 +112,3 @@ def test_texts_with_exponentially_many_parses(rules):
     assert machine.rows.row_count <= 122
     dots = len(machine.rows.rhs)
     assert max(len(machine.rows.kernel_of(row)) for row in range(machine.rows.row_count)) <= dots * 122
-
-
-def test_many_nullable_symbols():
-    """Any 150 of 150 letters in order: every dot is moved past all that may be empty."""
-    names = [f"n{number}" for number in range(150)]
-    machine = Machine(make_cfg(("a", "b"), {"s": [tuple(names)]} | {name: [(), ("a",)] for name in names}))
-    assert accepts(machine, b"")
-    assert accepts(machine, b"a" * 150)
-    assert run(machine, machine.start, b"a" * 151) == -1
-    assert machine.rows.row_count == 151

@@ -1,4 +1,4 @@
-"""The table of components against the automata of the lexemes, and chains against deriving and minimising."""
+"""The table of components against the automata of the lexemes."""
 
 from __future__ import annotations
 
@@ -45,6 +45,3 @@ def test_lazy_automata_end_by_all_their_bytes():
     assert components.ends_by(available)
     available["é".encode()[1]] = False
     assert not components.ends_by(available)
-
-
-# Chains: lexemes that are one byte set after another.

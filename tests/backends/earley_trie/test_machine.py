@@ -132,15 +132,6 @@ def test_too_long_chains():
     assert accepts(machine, b"a" * 20 + b"c" * 20)
 
 
-def test_too_many_situations():
-    machine = Machine(nested_runs().cfg, max_rows=100)
-    assert accepts(machine, b"a" * 5 + b"c" * 5)
-    with pytest.raises(LimitExceeded) as caught:
-        run(machine, machine.start, b"a" * 99)
-    assert caught.value.limit == "max_rows"
-    assert accepts(machine, b"a" * 5 + b"c" * 5)
-
-
 def test_special_tokens():
     """Between lexemes, after a lexeme that may end, and after one that a fallback ends."""
     store = ExpressionStore()

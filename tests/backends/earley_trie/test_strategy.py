@@ -84,13 +84,6 @@ def test_conformance(grammar, taken, refused, by_longest):
             assert taken_by_longest == (expected or text in by_longest), (engine, text)
 
 
-def test_boolean_terminals():
-    """``a & ~b`` is our dialect's; llguidance has it in terminals, too."""
-    grammar = "start: T\nT: /[a-z]+/ & ~/.*b.*/"
-    for backend in ("earley_trie", "llguidance"):
-        assert [accepts(bytes_start(grammar, backend), text) for text in ("aac", "ab", "")] == [True, False, False]
-
-
 def test_a_lexeme_may_swallow_the_next_one_for_ever():
     """The lexing rules' own kind of dead end, which is not looked for: no text is complete, and masks are not empty."""
     for backend, options in (("earley_trie", {}), ("earley_trie", PEER_RULES), ("llguidance", {})):

@@ -16,8 +16,6 @@ from tests.proper.small_tokenizers import (
     ranked_pieces,
     real,
     scored_pieces,
-    trained_byte_level,
-    trained_metaspace,
 )
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.proper_merge.marked_product import marked_product
@@ -190,16 +188,6 @@ def test_ties_in_irregular_tokens(tmp_path: Path, scores: dict[str, float]) -> N
         assert rows.accepts(canonicity.source.encode_piece(text))
 
 
-@pytest.mark.parametrize("trained", [trained_byte_level, trained_metaspace])
-def test_trained_tokenizers(tmp_path: Path, trained: object) -> None:
-    tokenizer = load_tokenizer(trained(tmp_path / "tokenizer.json"))  # type: ignore[operator]
-    canonicity, marked = build_canonicity(tokenizer), load_marked_dfa(tokenizer)
-    texts = [*("the quick brown fox", "the the the", "", " ", "    x", "123 456", "don't", "ééé", "日本", "aaaaaaaaaa")]
-    texts.append("a\nb")
-    rows = proper_tokenizations(marked_product(compile_dfa(Choice(texts)), marked), canonicity)
-    assert sequences(rows, canonicity.vocabulary) == {tuple(tokenizer.encode(text)) for text in texts}
-
-
 class TestWholePieces:
     def test_between_markers(self) -> None:
         """Every improper token of Llama 3, as a piece of its own and as part of a longer text."""
@@ -246,14 +234,6 @@ class TestIsolatedTokens:
 
 
 class TestLimits:
-    def test_states_and_transitions(self) -> None:
-        canonicity = real("mistral-v1")
-        marked = marked_product(compile_dfa(Regex("[a-z ]*")), None)
-        with pytest.raises(LimitExceeded, match=r"more than 300 states: use the backend cartesian_merge.*max_states"):
-            proper_tokenizations(marked, canonicity, max_states=300)
-        with pytest.raises(LimitExceeded, match=r"more than 20000 transitions.*cartesian_merge.*max_transitions"):
-            proper_tokenizations(marked, canonicity, max_transitions=20_000)
-
     def test_sets_of_states(self) -> None:
         """Erasing markers meets the limit as well."""
         tokenizer = load_tokenizer("llama3")

@@ -16,7 +16,7 @@ from tests.proper.small_tokenizers import merge_list
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge
 from tokdfa.backends.proper_merge.relevant_pairs import RelevantPairs
 from tokdfa.constraint import Choice, Regex
-from tokdfa.errors import LimitExceeded, UnsupportedConstraint
+from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -97,13 +97,6 @@ def test_contexts(name: str) -> None:
         sequences = [tokens[len(context) :] for tokens in whole if tokens[: len(context)] == context]
         assert sequences
         check_sequences(compiled, tokenizer.vocabulary, sequences, context)
-
-
-def test_a_context_that_leaves_no_way_on() -> None:
-    tokenizer = load_tokenizer("mistral-v1")
-    compiled = CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(["rue"]))
-    with pytest.raises(UnsupportedConstraint, match="after the given context"):
-        compiled.start(tokenizer.encode("boolean: t"))
 
 
 def test_every_visited_pair_looks_at_the_whole_row_of_its_state_unless_it_skips() -> None:

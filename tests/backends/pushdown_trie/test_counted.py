@@ -9,20 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.pushdown_trie import BYTES, accepts, make_everything_wide
-from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, check_same, machine_for, text_of
+from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, machine_for, text_of
 from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
 from tests.backends.pushdown_trie.test_fill import by_trial
-from tests.backends.pushdown_trie.test_names import string_pattern
 from tokdfa import mask as masks
 from tokdfa.backends.base import Phases
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Choice
 from tokdfa.program import builder as programs
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa
-from tokdfa.program.program import COUNTED, OPERATION, RETURN_PLACE, Terminal
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.program.program import COUNTED, OPERATION, RETURN_PLACE
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -89,19 +87,6 @@ def test_all_ways_to_fill_agree(wide, monkeypatch):
 
     check()
     assert max(totals) > 1000
-
-
-def test_masks_are_those_of_an_automaton_that_spells_the_bounds_out(monkeypatch):
-    make_everything_wide(monkeypatch)
-    for low, high in ((0, 2), (1, 3), (2, 2), (2, None)):
-        count = f"{{{low},{'' if high is None else high}}}"
-        found = compile_dfa(Regex(string_pattern("all").replace(')*"', f'){count}"0')))
-        builder = ProgramBuilder()
-        plain = builder.build(
-            builder.read(builder.terminal(Terminal("all", count.encode(), lambda d=found: d)), RETURN_PLACE)
-        )
-        for seed in range(5):
-            check_same(counted_program((low, high)), plain, TOKENS, seed)
 
 
 def real_vocabulary() -> Vocabulary:

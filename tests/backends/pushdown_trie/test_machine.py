@@ -6,7 +6,6 @@ Oracles: `tests.naive.cfg_recogniser` (a table of spans) for every way to cut a 
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -19,11 +18,9 @@ from hypothesis import strategies as st
 
 from tests.backends.pushdown_trie import LEXERS, accepts, machine_of
 from tests.grammar import random_cfgs
-from tests.grammar.grammars import LarkJudge, lark_grammars
-from tests.grammar.lexed_cfgs import PATTERNS, byte_cfgs, lexed_cfgs, make_cfg, run, short_texts
+from tests.grammar.lexed_cfgs import PATTERNS, byte_cfgs, lexed_cfgs, make_cfg, short_texts
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
-from tokdfa.backends.earley_trie.machine import Machine as OtherMachine
 from tokdfa.backends.pushdown_trie import bound_program, partition_lookup
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
@@ -64,25 +61,6 @@ def test_texts_are_cut_in_every_way(grammars, texts, least):
     check()
     assert outcomes[True] > least
     assert outcomes[False] > least
-
-
-@pytest.mark.parametrize("ignore", [False, True])
-def test_texts_are_larks(ignore):
-    """Lark's `dynamic_complete` on random grammars in its notation. Its %ignore needs something to stand beside."""
-    texts = short_texts(b"abc" if ignore else b"ab", 4)
-    outcomes = Counter()
-
-    @settings(max_examples=10)
-    @given(lark_grammars(ignore=ignore))
-    def check(grammar):
-        machine, judge = machine_of(grammar), LarkJudge(grammar)
-        for text in texts:
-            taken = accepts(machine, text)
-            assert taken == judge.accepts(text.decode()), text
-            outcomes[taken] += 1
-
-    check()
-    assert outcomes[True] > 50
 
 
 @cache
@@ -157,33 +135,6 @@ def test_long_texts_of_any_lexemes(patterns, text):
         if row < 0:
             break
         assert machine.can_end(row) == twin.accepts(text[:size])
-
-
-def test_longest_match_is_the_other_engines():
-    """Random texts of 60 bytes along what both allow: many rows, chains and groups at a time."""
-    walked = Counter()
-
-    @settings(max_examples=30)
-    @given(lexed_cfgs(), st.integers(0, 1000))
-    def check(cfg, seed):
-        rng = random.Random(seed)
-        machine, other = machine_of(cfg, "longest"), OtherMachine(cfg)
-        row, there, text = 0, other.start, b""
-        for _ in range(60):
-            steps = {letter: (machine.step(row, letter), run(other, there, bytes([letter]))) for letter in b"abc"}
-            for letter, (mine, theirs) in steps.items():
-                assert (mine >= 0) == (theirs >= 0), (text, letter)
-            assert machine.can_end(row) == other.can_end(there), text
-            alive = [letter for letter, (mine, _) in steps.items() if mine >= 0]
-            if not alive:
-                break
-            letter = rng.choice(alive)
-            text += bytes([letter])
-            row, there = steps[letter]
-        walked[len(text) == 60] += 1
-
-    check()
-    assert walked[True] > 5
 
 
 # Special tokens.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 
 import pytest
@@ -14,23 +13,19 @@ from tests.backends.pushdown_trie import accepts, make_everything_wide
 from tests.backends.pushdown_trie.json_programs import (
     TOKENS,
     check_rows,
-    check_same,
     machine_for,
     names_program,
     text_of,
 )
-from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
-from tokdfa.automata.algebra import difference, union
+from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
 from tokdfa.backends.pushdown_trie import names as name_items
 from tokdfa.backends.pushdown_trie.arrays import M_NODES
 from tokdfa.backends.pushdown_trie.fill import Filler
-from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa
 from tokdfa.program.printing import format_program
-from tokdfa.program.program import RETURN_PLACE, Terminal
-from tokdfa.regex.compile import compile_dfa
+from tokdfa.program.program import RETURN_PLACE
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -93,55 +88,6 @@ def test_all_ways_to_fill_agree(wide, monkeypatch):
 
     check()
     assert max(totals) > 500
-
-
-def letter_pattern(letter: str, needed: bool) -> str:
-    """A pattern of all spellings of a letter; digits of one escape may be in either case, each by itself."""
-    found = []
-    for one in spellings(letter, needed):
-        escape = one[0] == "\\" and one[1] == "u"
-        found.append(re.sub("[a-fA-F]", lambda m: f"[{m[0].lower()}{m[0].upper()}]", one) if escape else re.escape(one))
-    return "(" + "|".join(one.replace("\\u", "\\\\u") if one.startswith("\\u") else one for one in found) + ")"
-
-
-def spelled_out(names, low, high, other, escapes) -> Terminal:
-    """The language of `names_program` as one automaton."""
-
-    def strings(texts, end):
-        inner = ["".join(letter_pattern(letter, escapes == "needed") for letter in text) for text in texts]
-        return compile_dfa(Regex('"(' + "|".join(inner) + f')"{end}'))
-
-    found = strings([names[low]], low)
-    for number in range(low + 1, high + 1):
-        found = union(found, strings([names[number]], number))
-    if other:
-        any_string = "(" + string_pattern(escapes) + ")"
-        found = union(found, difference(compile_dfa(Regex(any_string + "o")), strings(names, "o")))
-    return Terminal("all", repr((names, low, high, other, escapes)).encode(), lambda: found)
-
-
-def string_pattern(escapes: str) -> str:
-    """Any JSON string of the letters that the test below uses."""
-    raw = r'[^"\\\x00-\x1f]'
-    if escapes == "needed":
-        return rf'"({raw}|\\(["\\bfnrt]|u00([01][0-9a-fA-F]|22|5[cC])))*"'
-    digits = "[0-9a-fA-F]"
-    pair = rf"[dD][89abAB]{digits}{{2}}\\u[dD][c-fC-F]{digits}{{2}}"
-    one = rf"u([0-9a-ce-fA-CE-F]{digits}{{3}}|[dD][0-7]{digits}{{2}}|{pair})"
-    return rf'"({raw}|\\(["\\/bfnrt]|{one}))*"'
-
-
-def test_masks_are_those_of_an_automaton_that_spells_everything_out(monkeypatch):
-    make_everything_wide(monkeypatch)
-
-    @settings(max_examples=25)
-    @given(windows('ab"n😀'), st.integers(0, 1000))
-    def check(window, seed):
-        builder = ProgramBuilder()
-        plain = builder.build(builder.read(builder.terminal(spelled_out(*window)), RETURN_PLACE))
-        check_same(names_program(*window), plain, TOKENS, seed)
-
-    check()
 
 
 def test_tokens_of_a_real_vocabulary():

@@ -45,23 +45,6 @@ def test_nesting_takes_a_row_a_level(lexer):
     assert machine.row_count == 2 * depth + 2
 
 
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_frames_that_read_nothing_return_to_late_callers(lexer):
-    """e is called, returns without reading, and is called again by what follows: by itself, twice, in a cycle."""
-    grammars = {
-        'start: e e e "a" e\ne: | e\n': (b"a",),
-        'start: e "a" | e e "b"\ne: f\nf: g |\ng: e f\n': (b"a", b"b"),
-        'start: e f "a" f e\ne: f f\nf: e | \n': (b"a",),
-        'start: x x\nx: y | "a"\ny: x |\n': (b"", b"a", b"aa"),
-        'start: "c" x x\nx: y y | "a"\ny: x x |\n': (b"c", b"ca", b"caaa"),
-    }
-    for grammar, texts in grammars.items():
-        machine = machine_of(grammar, lexer)
-        for text in texts:
-            assert accepts(machine, text), (grammar, text)
-        assert machine.run_text(b"aaabb") == -1 or "c" in grammar
-
-
 def links(machine, row):
     """The links of the chain of fallbacks that a row begins."""
     found = []

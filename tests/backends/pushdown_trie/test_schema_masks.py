@@ -1,7 +1,6 @@
 """Masks of schemas by partitions against walks of the whole trie: counted strings, names among other strings."""
 
 import json
-import random
 
 import numpy as np
 import pytest
@@ -13,36 +12,6 @@ from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
-
-SCHEMAS = [
-    '{"type": "object", "properties": {"a": {"type": "string"}, "bc": {"type": "string"}}, "required": ["a"]}',
-    '{"type": "array", "items": {"type": "string", "minLength": 2, "maxLength": 40}}',
-    '{"type": "object", "additionalProperties": {"type": "string", "pattern": "^[a-z ]*$"}}',
-    '{"type": "object", "properties": {"a": {"type": "string", "minLength": 3}, "name": {"enum": ["x", "xy"]}}}',
-]
-
-
-@pytest.mark.parametrize("schema", SCHEMAS)
-def test_masks_are_those_of_a_walk(schema):
-    """Along random walks, in which counted strings come near to their bounds and names are spelled."""
-    vocab = load_tokenizer("mistral-v1").vocabulary
-    rng = random.Random(7)
-    compiled = [PushdownTrie(vocab, partition=way, shared=False).compile(JsonSchema(schema)) for way in (False, True)]
-    out = [masks.allocate_mask(vocab.size) for _ in compiled]
-    for _ in range(5):
-        matchers = [each.start() for each in compiled]
-        for _ in range(40):
-            for matcher, mask in zip(matchers, out, strict=True):
-                matcher.fill_mask(mask)
-            assert np.array_equal(*out)
-            tokens = [token for token in masks.mask_to_ids(out[0]).tolist() if token not in vocab.end_token_set]
-            if not tokens:
-                break
-            quotes = [token for token in tokens if b'"' in vocab.token_bytes(token)]
-            token = rng.choice(quotes if quotes and rng.random() < 0.3 else tokens)
-            for matcher in matchers:
-                matcher.advance(token)
-
 
 LIKELY = [bytes([byte]) for byte in b'ab"{:,1\\']
 

@@ -19,7 +19,7 @@ from tests.backends.grammar_walks import (
 from tests.grammar.lexed_cfgs import mask_of
 from tests.threads import run_together
 from tokdfa.backends.pushdown_trie import fill, machine
-from tokdfa.constraint import Choice, Grammar, Regex
+from tokdfa.constraint import Grammar
 from tokdfa.errors import (
     LimitExceeded,
     TokdfaError,
@@ -74,28 +74,6 @@ def test_masks_are_llguidances_where_the_rules_are_one(name):
         lines = [line for line in grammar_of(name).text.splitlines() if not line.startswith("%ignore")]
         assert len(lines) < len(grammar_of(name).text.splitlines())
         assert not differs_from_llguidance(Grammar("\n".join(lines)), [""] * 5, 4)
-
-
-REGULAR = [
-    Regex(r'"[^"]*"[0-9]{2,5}'),
-    Regex(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2})?", ascii_classes=True),
-    Regex(r"(ab|a)*(b|c)?.*END"),
-    Regex(r"[^\x00-\x1f\"]{1,40}é?"),
-    Regex("[a-z]{0,5000}"),
-    Choice(["yes", "no", "maybe", "not now", "naïve", "nothing at all"]),
-    Choice([f"option {number}" for number in range(500)]),
-]
-
-
-@pytest.mark.parametrize("constraint", REGULAR, ids=lambda constraint: str(constraint.source)[:20])
-def test_masks_of_regular_constraints(constraint):
-    """They mean the same to all: llguidance, the token index and earley_trie."""
-    found, rng = tokenizer_of("mistral-v1"), random.Random(2)
-    every = [compile_with(constraint, found.vocabulary, lexer=lexer) for lexer in LEXERS]
-    every += [compile_with(constraint, found.vocabulary, name) for name in ("earley_trie", "llguidance")]
-    every.append(compile_with(constraint, found.vocabulary, "token_index", lazy=True))
-    for _ in range(4):
-        walk_all([compiled.start() for compiled in every], found, "", 10, rng)
 
 
 # New tables for full ones.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.backends.tokens_dfa.muting_oracle import MutedLanguage
 from tests.strategies import regex_patterns
-from tests.vocabulary.vocabularies import ODD, vocabularies
+from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.token_index import ExplicitTokenIndex, TokenIndex
@@ -113,48 +113,6 @@ def test_random_regexes(pattern: str, options: dict[str, object]) -> None:
         return
     assert isinstance(index, ExplicitTokenIndex)
     the_same_as_the_index(compiled(Regex(pattern), LETTERS, **options), index)
-
-
-texts = st.sets(st.lists(st.sampled_from(list(b"ab\x00\xff")), max_size=6).map(bytes), min_size=1)
-
-
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(vocabularies(), texts, st.sampled_from(VARIANTS))
-def test_vocabularies_that_cannot_spell_everything(
-    vocab: Vocabulary, language: set[bytes], options: dict[str, object]
-) -> None:
-    """Masks from the definition: a token is allowed iff tokens can go on from it to a text of the language."""
-    spelled = {token: vocab.token_bytes(token) for token in range(vocab.size) if vocab.token_bytes(token)}
-
-    def completions(text: bytes, longest: int) -> bool:
-        if text in language:
-            return True
-        return any(
-            len(text + more) <= longest and any(word.startswith(text + more) for word in language)
-            and completions(text + more, longest)
-            for more in spelled.values()
-        )  # fmt: skip
-
-    longest = max(map(len, language))
-    if not completions(b"", longest):
-        with pytest.raises(VocabularyCannotSpell):
-            compiled(Choice(language), vocab, **options)
-        return
-    made = compiled(Choice(language), vocab, **options)
-    agenda, seen = [(b"", made.start())], {b""}
-    mask = masks.allocate_mask(vocab.size)
-    while agenda:
-        text, matcher = agenda.pop()
-        matcher.fill_mask(mask)
-        allowed = set(masks.mask_to_ids(mask).tolist())
-        expected = {token for token, more in spelled.items() if completions(text + more, longest)}
-        assert allowed == expected | (set(vocab.end_tokens) if text in language else set())
-        for token in expected:
-            if text + spelled[token] not in seen:
-                seen.add(text + spelled[token])
-                ahead = matcher.fork()
-                ahead.advance(token)
-                agenda.append((text + spelled[token], ahead))
 
 
 def the_benchmark_regexes() -> list[tuple[str, str]]:
