@@ -10,12 +10,14 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.packages import apply_marks
 
-settings.register_profile("default", deadline=None, derandomize=True)
-settings.register_profile("short", deadline=None, derandomize=True, max_examples=20)
+# how long an example takes says nothing on a machine that is busy
+UNTIMED = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", UNTIMED)
+settings.register_profile("short", UNTIMED, max_examples=20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,9 +67,12 @@ LONG_FILES = {
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """``-m fast`` does not even import the others, which takes longer than to run these."""
-    others = config.option.markexpr == "fast" and collection_path.suffix == ".py" and collection_path not in FAST_FILES
-    return True if others else None
+    """``-m fast`` and ``-m more_packages`` do not even import the others, which takes longer than to run these."""
+    if collection_path.suffix != ".py":
+        return None
+    if config.option.markexpr == "more_packages" and "tests.packages" not in collection_path.read_text():
+        return True
+    return True if config.option.markexpr == "fast" and collection_path not in FAST_FILES else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.grammar.lexed_cfgs import mask_of
+from tests.walks import mask_of, walk_along
 from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
@@ -90,20 +90,3 @@ def accepts(matcher, text):
 def walk_all(matchers, tokenizer, text, steps, rng):
     """Equal masks along one walk: first the tokens of `text`, then any. How many masks there were."""
     return walk_along(matchers, tokenizer.vocabulary, tokenizer.encode(text), steps, rng)
-
-
-def walk_along(matchers, vocab, planned, steps, rng, stray=0.0):
-    """Equal masks along one walk by the `planned` tokens where they are allowed, else, and every `stray`, by any."""
-    for step in range(steps):
-        found = [mask_of(matcher) for matcher in matchers]
-        for other in found[1:]:
-            assert found[0] == other, (step, vocab.spell(planned[:step]))
-        tokens = [token for token in found[0] if token not in vocab.end_token_set]
-        if not tokens:
-            return step + 1
-        strays = stray > 0 and rng.random() < stray
-        follows = step < len(planned) and planned[step] in found[0] and not strays
-        chosen = planned[step] if follows else rng.choice(tokens)
-        for matcher in matchers:
-            matcher.advance(chosen)
-    return steps

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from tests.grammar.lexed_cfgs import mask_of as allowed
+from tests.walks import mask_of as allowed
 from tokdfa import mask as masks
 from tokdfa.backends import registry
 from tokdfa.backends.base import YES, Backend, CompiledConstraint, Option, Phases, StateMatcher, Support

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.grammar.lexed_cfgs import mask_of as allowed
 from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_texts
 from tests.vocabulary.vocabularies import ODD, vocabularies
+from tests.walks import mask_of as allowed
 from tokdfa import load_tokenizer
 from tokdfa.backends.brute_force import BruteForce
 from tokdfa.backends.registry import create_backend

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 
 import tokdfa
+from tests.walks import masks_along
 from tokdfa.constraint import Constraint, Grammar, Regex
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded
@@ -56,20 +56,6 @@ def vocabulary() -> Vocabulary:
     return Vocabulary([*PIECES, b""], end_tokens=[len(PIECES)])
 
 
-def masks(compiled: Any, seed: int, steps: int = 12) -> list[list[int]]:
-    """The masks along a random walk."""
-    vocab, matcher, rng, found = compiled.vocab, compiled.start(), random.Random(seed), []
-    out = tokdfa.allocate_mask(vocab.size)
-    for _ in range(steps):
-        matcher.fill_mask(out)
-        found.append(tokdfa.mask_to_ids(out).tolist())
-        tokens = [token for token in found[-1] if token not in vocab.end_tokens]
-        if not tokens:
-            break
-        matcher.advance(rng.choice(tokens))
-    return found
-
-
 @pytest.mark.parametrize(("constraint", "backend", "options"), COMPILES)
 def test_a_compile_that_is_refused_leaves_no_trace(constraint: Constraint, backend: str, options: Any) -> None:
     vocab = vocabulary()
@@ -82,7 +68,7 @@ def test_a_compile_that_is_refused_leaves_no_trace(constraint: Constraint, backe
     after = tokdfa.compile(constraint, vocab, backend=backend, **plenty)
     fresh = tokdfa.compile(constraint, vocabulary(), backend=backend, **plenty)
     for seed in range(2):
-        assert masks(after, seed) == masks(fresh, seed)
+        assert masks_along(after, seed) == masks_along(fresh, seed)
 
 
 @pytest.mark.parametrize(("constraint", "backend", "options", "text"), STEPS)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.grammar.lexed_cfgs import mask_of
 from tests.vocabulary.vocabularies import vocabularies
+from tests.walks import mask_of
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import VocabularyCannotSpell

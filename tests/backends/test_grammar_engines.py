@@ -23,10 +23,11 @@ from tests.backends.grammar_walks import (
 )
 from tests.backends.pushdown_trie import compile_cfg as pushdown_compile
 from tests.grammar.lexed_cfgs import compile_cfg as earley_compile
-from tests.grammar.lexed_cfgs import lexed_cfgs, mask_of
+from tests.grammar.lexed_cfgs import lexed_cfgs
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
+from tests.walks import mask_of
 from tokdfa.backends.earley_trie.strategy import special_lexemes
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar, JsonSchema, Regex

@@ -14,7 +14,7 @@ from tests.backends.grammar_walks import (
     grammar_of,
     tokenizer_of,
 )
-from tests.grammar.lexed_cfgs import mask_of
+from tests.walks import mask_of
 from tokdfa.backends.laws.trial import advances
 from tokdfa.constraint import Grammar
 from tokdfa.errors import LimitExceeded

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tokdfa
+from tests.walks import mask_of as allowed_by
 from tokdfa import mask as masks
 from tokdfa.backends.shortest_ends import ShortestEnds, fewest_tokens
 from tokdfa.backends.situation_source import SituationSource
@@ -97,12 +98,6 @@ def walks(compiled: CompiledConstraint, count: int, length: int) -> list[Matcher
         if not matcher.is_finished():
             found.append(matcher)
     return found
-
-
-def allowed_by(matcher: Matcher) -> list[int]:
-    mask = masks.allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(mask)
-    return masks.mask_to_ids(mask).tolist()
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(ids, CASES))

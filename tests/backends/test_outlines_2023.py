@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from tests.backends.proper_merge.token_languages import regexes, sequences
 from tests.naive.direct_merge import direct_merge
 from tests.proper.small_tokenizers import merge_list
 from tests.strategies import regex_patterns
-from tokdfa import mask as masks
+from tests.walks import walk_along
 from tokdfa.backends.outlines_2023 import Outlines2023, bytes_of_characters, parse
 from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.backends.proper_merge.merging import proper_tokenizations
@@ -45,18 +44,8 @@ PIECES = Vocabulary(
 
 def same_masks(constraint: Constraint, vocab: Vocabulary, steps: int) -> None:
     """Along a random walk."""
-    theirs, ours = Outlines2023(vocab).compile(constraint).start(), TokenIndex(vocab).compile(constraint).start()
-    rng, (one, other) = random.Random(constraint.source), (masks.allocate_mask(vocab.size) for _ in range(2))
-    for _ in range(steps):
-        theirs.fill_mask(one)
-        ours.fill_mask(other)
-        np.testing.assert_array_equal(one, other)
-        tokens = [token for token in masks.mask_to_ids(one).tolist() if vocab.token_bytes(token)]
-        if not tokens:
-            return
-        token = rng.choice(tokens)
-        theirs.advance(token)
-        ours.advance(token)
+    both = [backend(vocab).compile(constraint).start() for backend in (Outlines2023, TokenIndex)]
+    walk_along(both, vocab, (), steps, random.Random(constraint.source))
 
 
 @given(regex_patterns(anchors=False, look_ahead=False, boundaries=False))

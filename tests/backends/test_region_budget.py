@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tokdfa
-from tests.backends.test_max_tokens import allowed_by
+from tests.walks import mask_of as allowed_by
 from tokdfa.backends.region_budget import think_first
 from tokdfa.errors import ArgumentError, OptionError, TokenRefused
 from tokdfa.grammar.parts import json, regex

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tokdfa
 from tests.packages import backend
+from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.token_healing import Healed, HealedConstraint, heal
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
@@ -25,16 +26,6 @@ if TYPE_CHECKING:
 
 LETTERS = "abc"
 ENGINES = ["token_index", "tokens_dfa", "earley_trie", "pushdown_trie", "brute_force", backend("llguidance")]
-
-
-def bits(mask: Any) -> list[int]:
-    return masks.mask_to_ids(mask).tolist()
-
-
-def mask_of(matcher: Matcher) -> list[int]:
-    out = masks.allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(out)
-    return bits(out)
 
 
 class Spellings:
@@ -285,7 +276,7 @@ def test_it_goes_wherever_compiled_constraints_go() -> None:
     batch.put(0, healed.start())
     batch.put(1, healed.start())
     batch.advance([0, 2])
-    assert [bits(row) for row in batch.fill()] == [[1, 3], [1, 3]]
+    assert [masks.mask_to_ids(row).tolist() for row in batch.fill()] == [[1, 3], [1, 3]]
     out = masks.allocate_mask(vocab.size, 2)
     assert tokdfa.fill_tree(healed.start(), [2, 3], [-1, 0], out).tolist() == [True, True]
     assert healed.start().forced_bytes() == b"abb"

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tokdfa
-from tests.backends.test_max_tokens import CASES, VOCAB, allowed_by, ids
+from tests.backends.test_max_tokens import CASES, VOCAB, ids
+from tests.walks import mask_of as allowed_by
 from tokdfa import mask as masks
 from tokdfa.errors import ArgumentError
 

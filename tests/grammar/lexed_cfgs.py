@@ -11,7 +11,6 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from tokdfa import mask as masks
 from tokdfa.backends.base import Phases
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
 from tokdfa.constraint import Choice, Regex
@@ -93,10 +92,3 @@ def compile_cfg(cfg, vocab, **options) -> CompiledEarley:
     """What the backend makes of a grammar that no reader has read."""
     backend = EarleyTrie(vocab, **options)
     return CompiledEarley(Choice(["rules"]), vocab, cfg, dict(backend.settings), Phases())
-
-
-def mask_of(matcher) -> list[int]:
-    """The tokens of a matcher's mask."""
-    mask = masks.allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(mask)
-    return masks.mask_to_ids(mask).tolist()

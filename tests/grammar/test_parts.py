@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.grammar.lexed_cfgs import mask_of
 from tests.naive.cfg_recogniser import CfgRecogniser
+from tests.walks import mask_of
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.errors import ArgumentError, OptionError, SchemaError, UnknownNameError
@@ -181,7 +181,6 @@ def test_parts_mean_what_they_say():
     assert found == [one for one in all_texts("ab", 5) if re.fullmatch("(?:(?!ab|ba).)*(?:ab|ba)", one)]
 
 
-NULL = {"type": "null"}
 BAD = {
     "an empty trigger": (lambda: tags(tag("", "x")), OptionError, "trigger ''"),
     "an empty trigger of its own": (lambda: tag("<a>", "x", trigger=""), OptionError, "trigger ''"),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.grammar.lexed_cfgs import mask_of
 from tests.strategies import regex_patterns
+from tests.walks import walk_along
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, VocabularyCannotSpell
@@ -19,19 +19,6 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 TOKENS = [b"\xc3", b"\xa9", b"-\xc3"]
 TOKENS += map(str.encode, ("a", "b", "-", "\n", "ab", "a-", "ba", "aab", "bb", "éa", "--", ""))
 LETTERS = Vocabulary(TOKENS, end_tokens=[14])
-
-
-def walk_beside(first, second, steps, rng):
-    """Both masks along one random walk."""
-    for _ in range(steps):
-        found = mask_of(first)
-        assert found == mask_of(second)
-        tokens = [token for token in found if token not in first.vocab.end_token_set]
-        if not tokens:
-            return
-        token = rng.choice(tokens)
-        first.advance(token)
-        second.advance(token)
 
 
 @pytest.mark.parametrize("options", [{}, {"mask": "walk", "memo": False}, {"lexer": "one_byte", "memo_steps": False}])
@@ -50,7 +37,7 @@ def test_any_pattern(options):
         if refused:
             assert refused[0] is refused[1]
             return
-        walk_beside(compiled[0].start(), compiled[1].start(), 5, rng)
+        walk_along([one.start() for one in compiled], LETTERS, (), 5, rng)
 
     check()
 
@@ -73,4 +60,4 @@ def test_on_a_real_vocabulary(constraint):
     )
     rng = random.Random(3)
     for _ in range(6):
-        walk_beside(first.start(), second.start(), 12, rng)
+        walk_along([first.start(), second.start()], first.vocab, (), 12, rng)

@@ -7,6 +7,8 @@ import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import strategies as st
+
 from tests.vocabulary.tokenizer_files import CORPUS, SPACE, added, byte_level, rank_file, write_json
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -25,6 +27,25 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 def real(name: str) -> Canonicity:
     """The canonicity of a named tokenizer, made once in a test run and not from the disk."""
     return build_canonicity(load_tokenizer(name))
+
+
+@st.composite
+def merge_lists(draw: st.DrawFn, *, in_any_order: bool = True) -> list[tuple[str, str]]:
+    """Merges over a, b and c: each joins two texts that are letters or results so far; then the list is shuffled."""
+    texts = list("abc")
+    merges: list[tuple[str, str]] = []
+    for _ in range(draw(st.integers(1, 9))):
+        pair = (draw(st.sampled_from(texts)), draw(st.sampled_from(texts)))
+        if pair not in merges and len(pair[0] + pair[1]) < 7:
+            merges.append(pair)
+            texts.append(pair[0] + pair[1])
+    return draw(st.permutations(merges)) if in_any_order else merges
+
+
+def piece_sets() -> st.SearchStrategy[list[str]]:
+    """Short texts over one letter or two, long enough for irregular tokens."""
+    text = st.sampled_from(["a", "ab"]).flatmap(lambda letters: st.text(letters, min_size=2, max_size=8))
+    return st.lists(text, min_size=1, max_size=12, unique=True)
 
 
 def merge_list(path: Path, letters: str, merges: Sequence[tuple[str, str]], **model: Any) -> str:

@@ -15,6 +15,8 @@ from tests.proper.judge import is_proper_piece, judge, reference_says
 from tests.proper.small_tokenizers import (
     BYTE,
     merge_list,
+    merge_lists,
+    piece_sets,
     ranked_pieces,
     real,
     scored_pieces,
@@ -33,25 +35,6 @@ if TYPE_CHECKING:
 
 REAL = ("mistral-v1", "tekken", "llama3", pytest.param("smollm2", marks=needs_smollm2))
 LETTERS = "abc"
-
-
-@st.composite
-def merge_lists(draw: st.DrawFn, *, in_any_order: bool = True) -> list[tuple[str, str]]:
-    """Merges over LETTERS: each joins two texts that are letters or results so far; then the list is shuffled."""
-    texts = list(LETTERS)
-    merges: list[tuple[str, str]] = []
-    for _ in range(draw(st.integers(1, 9))):
-        pair = (draw(st.sampled_from(texts)), draw(st.sampled_from(texts)))
-        if pair not in merges and len(pair[0] + pair[1]) < 7:
-            merges.append(pair)
-            texts.append(pair[0] + pair[1])
-    return draw(st.permutations(merges)) if in_any_order else merges
-
-
-def piece_sets() -> st.SearchStrategy[list[str]]:
-    """Short texts over one letter or two, long enough for irregular tokens."""
-    text = st.sampled_from(["a", "ab"]).flatmap(lambda letters: st.text(letters, min_size=2, max_size=8))
-    return st.lists(text, min_size=1, max_size=12, unique=True)
 
 
 def check_all(canonicity: Canonicity) -> None:

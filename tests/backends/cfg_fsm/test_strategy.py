@@ -9,7 +9,7 @@ import pytest
 
 from tests.backends.cfg_fsm.oracles import FOLDER, corpus, lark_accepts
 from tests.backends.grammar_walks import SHORT, advance_all, check_every_text, compile_with, tokenizer_of, walk_all
-from tests.grammar.lexed_cfgs import mask_of
+from tests.walks import mask_of
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,

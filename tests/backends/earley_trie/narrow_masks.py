@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import tokdfa
-from tests.grammar.lexed_cfgs import mask_of
+from tests.walks import mask_of
 from tokdfa.lab.measure.clock import collector_off
 
 GRAMMAR = tokdfa.Grammar(

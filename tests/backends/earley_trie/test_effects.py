@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.grammar.lexed_cfgs import cfgs_over, compile_cfg, lexed_cfgs, make_cfg, mask_of, run, short_texts
+from tests.grammar.lexed_cfgs import cfgs_over, compile_cfg, lexed_cfgs, make_cfg, run, short_texts
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
+from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.lexer_names import StateNames
 from tokdfa.backends.earley_trie.machine import Machine

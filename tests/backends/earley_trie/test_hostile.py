@@ -8,7 +8,9 @@ import random
 
 import pytest
 
-from tests.grammar.lexed_cfgs import accepts, compile_cfg, mask_of, run
+from tests.backends.grammar_walks import advance_all
+from tests.grammar.lexed_cfgs import accepts, compile_cfg, run
+from tests.walks import mask_of
 from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
@@ -19,11 +21,6 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 MEGABYTE = 1 << 20
-
-
-def advance_all(matcher, tokens):
-    for token in tokens:
-        matcher.advance(token)
 
 
 @pytest.mark.parametrize("mask", ["effects", "slices", "walk"])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.backends.grammar_walks import tokenizer_of, walk_along
-from tests.grammar.lexed_cfgs import mask_of
+from tests.backends.grammar_walks import tokenizer_of
 from tests.json_schema.test_lower import CASES, REFUSED
+from tests.walks import mask_of, walk_along
 from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, mask_of, short_texts
+from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, short_texts
 from tests.vocabulary.vocabularies import vocabularies
+from tests.walks import mask_of, masks_along
 from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -31,21 +31,9 @@ def all_states_are_named(monkeypatch):
 def filled(vocab, pattern="a+b|(ab)+", skip="b+"):
     """Effects of a few states, kept for a vocabulary."""
     compiled = compile_cfg(make_cfg((pattern, skip), {"s": [(pattern,), ("s", pattern)]}, skip=1), vocab, patience=0)
-    masks_along(compiled, random.Random(5))
+    masks_along(compiled, 5, 6)
     assert len(shared_effects(vocab)) >= 3
     return shared_effects(vocab)
-
-
-def masks_along(compiled, rng, steps=6):
-    """The masks along a random walk."""
-    matcher, found = compiled.start(), []
-    for _ in range(steps):
-        found.append(mask_of(matcher))
-        tokens = [token for token in found[-1] if token not in compiled.vocab.end_tokens]
-        if not tokens:
-            break
-        matcher.advance(rng.choice(tokens))
-    return found
 
 
 # Between grammars.
@@ -58,7 +46,7 @@ def test_one_grammar_after_another(cfgs, drawn, seed):
     tokens = [b"a", b"b", b"c", *(drawn.token_bytes(token) for token in range(drawn.size))]
     vocab = vocabulary(tokens)
     for cfg in [*cfgs, cfgs[0]]:
-        found = [masks_along(compile_cfg(cfg, vocab, mask=way), random.Random(seed)) for way in ("effects", "walk")]
+        found = [masks_along(compile_cfg(cfg, vocab, mask=way), seed, 6) for way in ("effects", "walk")]
         assert found[0] == found[1]
 
 
@@ -94,11 +82,11 @@ def test_threads_share():
     vocab = vocabulary()
     patterns = [f"a{{1,{size}}}b|b{{{size}}}" for size in range(2, 12)]
     cfgs = [make_cfg((pattern,), {"s": [(pattern,), ("s", pattern)]}) for pattern in patterns]
-    expected = [masks_along(compile_cfg(cfg, vocabulary(), mask="walk"), random.Random(1)) for cfg in cfgs]
+    expected = [masks_along(compile_cfg(cfg, vocabulary(), mask="walk"), 1, 6) for cfg in cfgs]
     found = [None] * len(cfgs)
 
     def work(place):
-        found[place] = masks_along(compile_cfg(cfgs[place], vocab, patience=0), random.Random(1))
+        found[place] = masks_along(compile_cfg(cfgs[place], vocab, patience=0), 1, 6)
 
     threads = [threading.Thread(target=work, args=[place]) for place in range(len(cfgs))]
     for thread in threads:

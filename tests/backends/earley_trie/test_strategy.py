@@ -16,7 +16,7 @@ from tests.backends.grammar_walks import (
     tokenizer_of,
     walk_all,
 )
-from tests.grammar.lexed_cfgs import mask_of
+from tests.walks import mask_of
 
 #: llguidance's rules.
 PEER_RULES = {"lexer": "one_byte", "ignore": "between"}

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from tests.backends.peers.test_peers import BYTES, accepts
-from tests.grammar.lexed_cfgs import mask_of as allowed
 from tests.packages import backend, needs
+from tests.walks import mask_of as allowed
 from tokdfa.backends.laws.contract import check_backend
 from tokdfa.backends.peers.glrmask_peer import refuse_crashes
 from tokdfa.backends.registry import create_backend

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.backends.peers.test_peers import BYTES, accepts
-from tests.grammar.lexed_cfgs import mask_of as allowed
 from tests.packages import needs
+from tests.walks import mask_of as allowed
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema, Regex
 from tokdfa.errors import TokenRefused, UnsupportedConstraint

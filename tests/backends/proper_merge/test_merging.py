@@ -13,6 +13,8 @@ from tests.backends.proper_merge.token_languages import TEXTS, finite_languages,
 from tests.proper.small_tokenizers import (
     USER_DEFINED,
     merge_list,
+    merge_lists,
+    piece_sets,
     ranked_pieces,
     real,
     scored_pieces,
@@ -55,24 +57,6 @@ def check(canonicity: Canonicity, constraint: Constraint, longest: int) -> int:
         rows = tokenize(canonicity, constraint, minimal=minimal)
         assert sequences(rows, canonicity.vocabulary, longest) == expected
     return len(expected)
-
-
-@st.composite
-def merge_lists(draw: st.DrawFn) -> list[tuple[str, str]]:
-    """Merges over a, b, c, each of two texts that are there; in any order, so that many tokens are irregular."""
-    texts = list("abc")
-    merges: list[tuple[str, str]] = []
-    for _ in range(draw(st.integers(1, 10))):
-        pair = (draw(st.sampled_from(texts)), draw(st.sampled_from(texts)))
-        if pair not in merges and len(pair[0] + pair[1]) < 8:
-            merges.append(pair)
-            texts.append(pair[0] + pair[1])
-    return draw(st.permutations(merges))
-
-
-def pieces() -> st.SearchStrategy[list[str]]:
-    text = st.sampled_from(["a", "ab"]).flatmap(lambda letters: st.text(letters, min_size=2, max_size=8))
-    return st.lists(text, min_size=1, max_size=12, unique=True)
 
 
 class TestExamplesOf002:
@@ -127,7 +111,10 @@ def test_finite_languages_with_merge_lists(
 
 
 @given(
-    scored=st.booleans(), texts=pieces(), language=finite_languages(), scores=st.lists(st.integers(0, 3), min_size=12)
+    scored=st.booleans(),
+    texts=piece_sets(),
+    language=finite_languages(),
+    scores=st.lists(st.integers(0, 3), min_size=12),
 )
 def test_finite_languages_with_pieces(
     tmp_path_factory: pytest.TempPathFactory, scored: bool, texts: list[str], language: list[str], scores: list[int]
@@ -157,7 +144,7 @@ def test_infinite_languages_with_merge_lists(
     check(build_canonicity(load_tokenizer(merge_list(path, "abc", merges))), Regex(pattern), 7)
 
 
-@given(scored=st.booleans(), texts=pieces(), pattern=regexes(), scores=st.lists(st.integers(0, 3), min_size=12))
+@given(scored=st.booleans(), texts=piece_sets(), pattern=regexes(), scores=st.lists(st.integers(0, 3), min_size=12))
 @example(scored=True, texts=["aa", "aaa"], pattern="a*", scores=[0] * 12)
 @example(scored=True, texts=["aa", "aaa", "aab", "baa"], pattern="[ab]*", scores=[0] * 12)
 @example(scored=False, texts=["aaa", "aa", "aaaaa"], pattern="[ab]*", scores=[0] * 12)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.backends.proper_merge.token_languages import TEXTS, compare_walks, mask_of, regexes
+from tests.backends.proper_merge.token_languages import TEXTS, compare_walks, regexes
 from tests.backends.proper_oracle import merge_pairs
 from tests.packages import needs_smollm2
 from tests.proper.small_tokenizers import merge_list, real
+from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CompiledCartesianMerge
 from tokdfa.backends.proper_merge.direct_merge import DirectMerge

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from tokdfa.mask import allocate_mask, mask_to_ids
+from tests.walks import walk_along
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tokdfa.backends.base import CompiledConstraint, Matcher
+    from tokdfa.backends.base import CompiledConstraint
     from tokdfa.token_automata.token_rows import TokenRows
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -56,27 +56,8 @@ def finite_languages() -> st.SearchStrategy[list[str]]:
     return st.lists(text, min_size=1, max_size=8, unique=True)
 
 
-def mask_of(matcher: Matcher) -> list[int]:
-    """The tokens of the mask, end tokens included."""
-    mask = allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(mask)
-    return mask_to_ids(mask).tolist()
-
-
 def compare_walks(made: Sequence[CompiledConstraint], walks: int, steps: int, context: Sequence[int] = ()) -> int:
-    """Both masks at every step of random walks; returns how many were compared."""
+    """Equal masks at every step of random walks; returns how many were compared."""
     vocab = made[0].vocab
-    rng, ends, compared = random.Random(f"{vocab.name} {made[0].constraint.name}"), set(vocab.end_tokens), 0
-    for _ in range(walks):
-        matchers = [one.start(context) for one in made]
-        for _ in range(steps):
-            first, second = map(mask_of, matchers)
-            assert first == second
-            compared += 1
-            going_on = [token for token in first if token not in ends]
-            if not going_on:
-                break
-            token = rng.choice(going_on)
-            for matcher in matchers:
-                matcher.advance(token)
-    return compared
+    rng = random.Random(f"{vocab.name} {made[0].constraint.name}")
+    return sum(walk_along([one.start(context) for one in made], vocab, (), steps, rng) for _ in range(walks))

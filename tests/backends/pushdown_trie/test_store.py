@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
-from tokdfa import mask as masks
+from tests.walks import masks_along
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
@@ -33,20 +32,6 @@ def small_vocabulary(extra: bytes = b"") -> Vocabulary:
     return Vocabulary(texts, end_tokens=[len(texts) - 1], special_tokens={len(texts) - 2: "<|x|>"})
 
 
-def masks_along(compiled: CompiledPushdown, seed: int = 0, steps: int = 30) -> list[bytes]:
-    """The masks of a random walk."""
-    rng = np.random.default_rng(seed)
-    matcher, mask, found = compiled.start(), masks.allocate_mask(compiled.vocab.size), []
-    for _ in range(steps):
-        matcher.fill_mask(mask)
-        found.append(mask.tobytes())
-        allowed = [t for t in masks.mask_to_ids(mask).tolist() if t not in compiled.vocab.end_token_set]
-        if not allowed:
-            break
-        matcher.advance(int(rng.choice(allowed)))
-    return found
-
-
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda c: c.name)
 @pytest.mark.parametrize("lexer", ["longest", "any"])
 def test_a_loaded_form_is_the_one_that_was_saved(constraint, lexer: str, tmp_path: Path) -> None:
@@ -59,10 +44,10 @@ def test_a_loaded_form_is_the_one_that_was_saved(constraint, lexer: str, tmp_pat
     assert loaded.settings == compiled.settings
     assert format_program(loaded.program) == format_program(compiled.program)
     for seed in range(3):
-        assert masks_along(loaded, seed) == masks_along(compiled, seed)
+        assert masks_along(loaded, seed, 30) == masks_along(compiled, seed, 30)
     other = small_vocabulary(b"a]")  # a program is for any vocabulary
     moved = CompiledPushdown.load(tmp_path / "program.npz", other)
-    assert masks_along(moved) == masks_along(PushdownTrie(other, lexer=lexer).compile(constraint))  # type: ignore[arg-type]
+    assert masks_along(moved, 0) == masks_along(PushdownTrie(other, lexer=lexer).compile(constraint), 0)
 
 
 def test_an_automaton_out_of_a_file_passes_for_no_other(tmp_path: Path) -> None:

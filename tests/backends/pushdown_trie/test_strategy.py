@@ -16,8 +16,8 @@ from tests.backends.grammar_walks import (
     tokenizer_of,
     walk_all,
 )
-from tests.grammar.lexed_cfgs import mask_of
 from tests.threads import run_together
+from tests.walks import mask_of, masks_along
 from tokdfa.backends.pushdown_trie import fill, machine
 from tokdfa.constraint import Grammar
 from tokdfa.errors import (
@@ -206,20 +206,6 @@ def test_tables_that_others_have_filled_are_no_limit():
 # Threads.
 
 
-def masks_of_walks(compiled, seed, walks=3, steps=10):
-    vocab, rng, found = compiled.vocab, random.Random(seed), []
-    for _ in range(walks):
-        matcher = compiled.start()
-        for _ in range(steps):
-            mask = mask_of(matcher)
-            found.append(mask)
-            tokens = [token for token in mask if token not in vocab.end_token_set]
-            if not tokens:
-                break
-            matcher.advance(rng.choice(tokens))
-    return found
-
-
 def test_threads_on_constraints_that_share_a_pool():
     """Eight threads compile and walk eight grammars of one vocabulary: new automata and partitions all the time."""
     whole = tokenizer_of("mistral-v1").vocabulary
@@ -227,7 +213,8 @@ def test_threads_on_constraints_that_share_a_pool():
     names = [*NAMES, *NAMES][:8]
 
     def job(name, seed, **options):
-        return masks_of_walks(compile_with(grammar_of(name), vocab, **options), seed, 4)
+        compiled = compile_with(grammar_of(name), vocab, **options)
+        return [masks_along(compiled, 10 * seed + walk, 10) for walk in range(4)]
 
     results = run_together([lambda n=n, s=s: job(n, s) for s, n in enumerate(names)])
     for seed, name in enumerate(names):
@@ -265,7 +252,8 @@ def test_threads_on_a_vocabulary_with_gaps():
     def job(number):
         count = number % 4 + 1
         grammar = f'start: (x ",")* "c"~{count}\nx: "(" x ")" | "a" "d" | "abd" | "c"~{count}\n'
-        return masks_of_walks(compile_with(Grammar(grammar), vocab), number, 10)
+        compiled = compile_with(Grammar(grammar), vocab)
+        return [masks_along(compiled, 10 * number + walk, 10) for walk in range(10)]
 
     alone = [job(number) for number in range(8)]
     for _ in range(10):

@@ -39,6 +39,8 @@ ALL_TOGETHER: dict[str, tuple] = {
     "ready_masks": (True, False),
 }
 VARIANTS = [dict(zip(ALL_TOGETHER, values, strict=True)) for values in itertools.product(*ALL_TOGETHER.values())]
+#: 42 of 288, in which any three options meet with all of their values.
+SOME = VARIANTS[::7]
 LETTERS = Vocabulary(
     [b"a", b"b", b"-", b"\n", b"\xc3", b"\xa9", *"ab aa ba- é aé abab".encode().split(), b"b\n", b""],
     end_tokens=[13],
@@ -91,7 +93,7 @@ def tables_are_equal(one: CompiledTokensDfa, other: CompiledTokensDfa) -> bool:
     return all(np.array_equal(left, right) for left, right in zip(one.table, other.table, strict=True))
 
 
-@pytest.mark.parametrize("options", VARIANTS, ids=lambda options: "-".join(map(str, options.values())))
+@pytest.mark.parametrize("options", SOME, ids=lambda options: "-".join(map(str, options.values())))
 def test_every_variant_is_the_token_index(options: dict[str, object]) -> None:
     for pattern, vocab in (("(ab|b-)*é?\n{0,3}", LETTERS), ("a{2,5}|[^b]{1,2}", LETTERS), ("(a|ab|c|é)*", ODD)):
         index = TokenIndex(vocab).compile(Regex(pattern))
