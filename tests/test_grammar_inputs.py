@@ -12,10 +12,7 @@ Three readers that nobody here wrote, each with its own idea of a lexer:
 All must agree on the texts of the YAML files. `DIFFERENCES` are texts on which they do not.
 """
 
-import logging
-import re
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,11 +146,6 @@ def test_every_grammar_has_its_texts():
 
 
 @pytest.mark.parametrize("name", LALR + EARLEY)
-def test_no_terminal_is_empty(name):
-    assert [t.name for t in parser_of(name, "dynamic").terminals if t.pattern.min_width == 0] == []
-
-
-@pytest.mark.parametrize("name", LALR + EARLEY)
 def test_earley_parser_agrees(name):
     assert wrong(name, "dynamic", texts_of(name)) == []
 
@@ -166,41 +158,6 @@ def test_lalr_parser_agrees(name):
 @pytest.mark.parametrize("name", ALL)
 def test_llguidance_agrees(name):
     assert wrong(name, "llguidance", texts_of(name)) == []
-
-
-def conflicts(grammar, caplog):
-    """What Lark's LALR(1) analysis resolves silently. (It refuses a conflict between two rules.)"""
-    with caplog.at_level(logging.DEBUG, logger="lark"):
-        lark.Lark(grammar, parser="lalr", debug=True)
-    return [record.getMessage() for record in caplog.records if "conflict" in record.getMessage().lower()]
-
-
-@pytest.mark.parametrize("name", LALR)
-def test_no_conflict_is_resolved_silently(name, caplog):
-    assert conflicts(grammar_of(name), caplog) == []
-
-
-@pytest.mark.parametrize("name", EARLEY)
-def test_texts_are_read_in_one_way(name):
-    """For the grammars that LALR(1) says nothing about."""
-    parser = lark.Lark(grammar_of(name), parser="earley", lexer="dynamic", ambiguity="explicit")
-    assert [text for text in texts_of(name)["accepted"] if list(parser.parse(text).find_data("_ambig"))] == []
-
-
-def test_free_text_stops_at_the_first_tag():
-    patterns = {t.name: re.compile(t.pattern.to_regexp()) for t in parser_of("tool_call", "contextual").terminals}
-    pieces = ("<", "t", "to", "o", "ol", "l>", "x\n", "<tool", TAG)
-    for length in range(1, 6):
-        for text in map("".join, product(pieces, repeat=length)):
-            free = TAG not in text and not text.endswith(HALF_TAGS)
-            assert bool(patterns["TEXT"].fullmatch(text)) == free, text
-            ends_with_first_tag = text.endswith(TAG) and TAG not in text[:-1]
-            assert bool(patterns["CALL_START"].fullmatch(text)) == ends_with_first_tag, text
-
-
-def test_lazy_variant_is_beyond_plain_lark():
-    with pytest.raises(lark.exceptions.UnexpectedInput):
-        parser_of("tool_call_lazy", "dynamic")
 
 
 def test_lazy_variant_takes_the_texts_of_the_other():
