@@ -7,7 +7,6 @@ ConfigError that names file, line and key, such as ``e.yaml:12: backends[2].opti
 from __future__ import annotations
 
 import itertools
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -60,8 +59,11 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
     checks.require_known(source, ("kind",), "kind of experiment", kind, targets())
     _check_keys(source, raw, kind)
     fields = {**raw, "constraints": read_constraints(source, raw)}
-    if isinstance(raw.get("settings"), dict):
-        fields["settings"] = _by_section(kind, raw["settings"], partial(_settings, source))
+    given = raw.get("settings")
+    if isinstance(given, dict) and kind == "backends":
+        fields["settings"] = {one: _settings(source, one, own, ("settings", one)) for one, own in given.items()}
+    elif isinstance(given, dict):
+        fields["settings"] = _settings(source, kind, given, ("settings",))
     if kind == "backends":
         backends = _backends(source, raw["backends"])
         fields |= {
@@ -78,7 +80,6 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
     _check_tokenizers(source, config.tokenizers, ("tokenizers",))
     for index, entry in enumerate(raw.get("constraints", [])):
         _check_tokenizers(source, entry.get("tokenizers", []), ("constraints", index, "tokenizers"))
-    config = config.model_copy(update={"settings": _by_section(kind, config.settings, partial(_checked, source))})
     config._source, config._given = path, settings
     return config
 
@@ -232,18 +233,11 @@ def _workloads(source: YamlSource, raw: Any) -> list[Any]:
     return found
 
 
-def _by_section(kind: str, settings: dict[str, Any], change: Callable[[str, Any, Where], Any]) -> dict[str, Any]:
-    """The settings of a special kind, changed; of an experiment on backends, section by section, those of the kinds
-    that it measures beside them. `change` is given each kind with its settings and their place.
-    """
-    if kind != "backends":
-        return dict(change(kind, settings, ("settings",)))
-    return {section: change(section, given, ("settings", section)) for section, given in settings.items()}
-
-
 def _settings(source: YamlSource, kind: str, given: Any, where: Where) -> dict[str, Any]:
-    """Settings in which ``{file: NAME}`` stands for what that file, beside the experiment's, holds, ``{folder: NAME}``
-    for the whole path of that folder.
+    """The settings of a special kind, after it has looked at them and completed them.
+
+    ``{file: NAME}`` stands for what that file, beside the experiment's, holds, ``{folder: NAME}`` for the whole path of
+    that folder.
     """
     settings = dict(checks.as_mapping(source, given, where))
     for key, value in settings.items():
@@ -252,11 +246,6 @@ def _settings(source: YamlSource, kind: str, given: Any, where: Where) -> dict[s
         elif isinstance(value, dict) and set(value) == {"folder"}:
             folder = checks.path_beside(source, value["folder"], (*where, key, "folder"), "folder")
             settings[key] = str(folder.absolute())
-    return settings
-
-
-def _checked(source: YamlSource, kind: str, settings: dict[str, Any], where: Where) -> dict[str, Any]:
-    """The settings of a special kind, after it has looked at them and completed them."""
     chosen = find_kind(kind)
     if chosen.settings is not None:
         checks.as_model(source, chosen.settings, settings, where)
