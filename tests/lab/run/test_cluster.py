@@ -16,7 +16,7 @@ import pytest
 
 import tokdfa
 from tests.lab.run.experiments import children, experiment, measuring, run_all, trick
-from tests.lab.run.test_interruption import complete, read_until, start, wait_until_gone
+from tests.lab.run.test_interruption import complete, read_until, slow_experiment, start, wait_until_gone
 from tokdfa.errors import ClusterError, MissingDependency, OptionError
 from tokdfa.lab.run import cluster, execute, provenance
 from tokdfa.lab.run.cluster import CODE, LOCAL, Order, describe_worker, faults, versions_of
@@ -61,13 +61,6 @@ def scheduler(local_cluster):
 def worker_pids(scheduler):
     with distributed.Client(scheduler, set_as_default=False) as client:
         return list(client.run(os.getpid).values())
-
-
-def slow_experiment(tmp_path, constraints="abcd"):
-    """Some 0.4 s a group."""
-    listed = [{"label": text, "choice": [text, text * 2]} for text in constraints]
-    measures = ["compile", "first_mask", "mask", "advance"]
-    return experiment(tmp_path, trick("nap"), "fake", constraints=listed, measures=measures)
 
 
 def test_the_same_rows_as_in_processes(tmp_path, scheduler):

@@ -148,10 +148,10 @@ def test_a_finished_run_is_not_measured_again_until_asked(tmp_path, monkeypatch)
     assert same.equals(samples)
     with monkeypatch.context() as patch:
 
-        def nobody(*_):
+        def nobody(*_, **__):
             raise ClusterError("no scheduler answers")
 
-        patch.setattr(execute, "open_executor", nobody)
+        patch.setattr(execute, "Slots", nobody)
         with pytest.raises(ClusterError):
             run_all(config, fresh=True)
     assert open_run(first.folder).samples().equals(samples)  # nothing is dropped that nobody will measure

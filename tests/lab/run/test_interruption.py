@@ -34,10 +34,11 @@ if __name__ == "__main__":
 """
 
 
-def slow_experiment(tmp_path):
-    """Some 0.4 s a group, four groups."""
-    constraints = [{"label": text, "choice": [text, text * 2]} for text in "abcd"]
-    return experiment(tmp_path, trick("nap"), "fake", constraints=constraints)
+def slow_experiment(tmp_path, constraints="abcd"):
+    """Some 0.4 s a group."""
+    listed = [{"label": text, "choice": [text, text * 2]} for text in constraints]
+    measures = ["compile", "first_mask", "mask", "advance"]
+    return experiment(tmp_path, trick("nap"), "fake", constraints=listed, measures=measures)
 
 
 def start(config, scheduler="", **environment):

@@ -27,8 +27,6 @@ from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.workloads import Workload, canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tokdfa.backends.base import Backend
 
 #: Keys that an experiment which does not use them is stored without.
@@ -128,9 +126,14 @@ class ExperimentConfig(Strict):
 
     @property
     def fingerprint(self) -> str:
-        """10 hex digits of a hash of what results depend on (`identity`)."""
-        unused = {key for key in OPTIONAL if not getattr(self, key)}
-        content = canonical_json(identity(self.model_dump(mode="json", exclude=unused)))
+        """10 hex digits of a hash of what all results depend on, so that runs that agree in it share a folder.
+
+        It is everything but how they are told and the backends: an item depends on its own (see `expand`) and on the
+        reference, so others may join or leave.
+        """
+        told = {"question", "minutes", "parts", *(key for key in OPTIONAL if not getattr(self, key))}
+        reference = self.model_copy(update={"backends": [one for one in self.backends if one.label == self.reference]})
+        content = canonical_json(reference.model_dump(mode="json", exclude=told))
         return hashlib.sha256(content.encode()).hexdigest()[:10]
 
     @property
@@ -157,14 +160,3 @@ class ExperimentConfig(Strict):
             if not data[key]:
                 del data[key]
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
-
-
-def identity(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a config as plain data, what all its results depend on, so that runs that agree in it share a folder.
-
-    It is everything but how they are told (`question`, `minutes`, `parts`) and the backends: an item depends on its own
-    (see `expand`) and on the reference, so others may join or leave.
-    """
-    kept = {key: value for key, value in config.items() if key not in ("question", "minutes", "parts")}
-    backends = [entry for entry in config.get("backends", ()) if entry["label"] == config.get("reference")]
-    return {**kept, "backends": backends}
