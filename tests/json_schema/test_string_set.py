@@ -45,6 +45,8 @@ string_sets = st.builds(
     StringSet,
     patterns=patterns,
     not_patterns=st.lists(st.sampled_from(PATTERNS), max_size=1).map(tuple),
+    formats=st.just(()),
+    not_formats=st.just(()),
     min_length=st.integers(0, 2),
     max_length=st.one_of(st.none(), st.integers(0, 3)),
     values=st.one_of(st.none(), st.none(), st.none(), values),

@@ -21,9 +21,9 @@ are made on demand only, so a bound of 1,000,000 costs what is read of it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.automata.minimize import minimize
 from tokdfa.automata.words import words
@@ -64,8 +64,7 @@ SCALAR_VALUES = 0x110000 - 0x800
 _matching = new_lock()
 
 
-@dataclass(frozen=True)
-class StringSet:
+class StringSet(NamedTuple):
     """A conjunction of demands on a string; what is left out demands nothing. Immutable, hashable, cheap to make.
 
     `patterns`, `not_patterns`: ECMA-262 (`tokdfa.json_schema.patterns`), each found (not found) somewhere in the text.
@@ -371,8 +370,7 @@ def _spelled_out(strings: StringSet) -> StringSet:
     for pattern in strings.not_patterns:
         if texts := listed[pattern]:
             not_values |= texts[1]
-    return replace(
-        strings,
+    return strings._replace(
         patterns=tuple(pattern for pattern in strings.patterns if not listed[pattern]),
         not_patterns=tuple(pattern for pattern in strings.not_patterns if not listed[pattern]),
         values=values,

@@ -260,7 +260,7 @@ class GrowingCode:
         if longest and (self.arguments or self.makes):
             raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
         code, alternatives, entries = len(self.code), len(self.alternatives), len(self.entries)
-        numbers = np.array(self.code + self.alternatives + self.entries + self.arguments, dtype=np.int32)
+        numbers = np.frombuffer(self.code + self.alternatives + self.entries + self.arguments, np.int32)
         program = object.__new__(Program)
         vars(program).update(  # as the constructor of what is frozen does in five times the time
             code=numbers[:code].reshape(-1, 3),

@@ -32,6 +32,7 @@ its order begins, and whether only needed escapes may be used. Cost: about 20 ns
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,12 +96,15 @@ def bind_code(code: Int32, starts: Sequence[int], tables: Sequence[NameTable]) -
     joined = "".join(sorted_names)
     data = np.frombuffer(bytearray(joined.encode("utf-32")), np.int32, offset=4)  # in the order of this machine
     # one array for all, as to make one takes some µs
-    numbers = np.array([*order, *map(len, sorted_names), *(len(table.names) for table in tables), *starts], np.int32)
+    parts = [*order, *map(len, sorted_names), *[len(table.names) for table in tables], *starts]
+    numbers = np.frombuffer(array("i", parts), np.int32)
     room = len(joined) + len(tables)
     if not joined.isascii():
         room += sum(character > "\uffff" for character in joined)
     names = np.empty((room, NAME_COLUMNS), dtype=np.int32)
-    found = np.array([(0, 0, table.escapes == "needed") for table in tables], np.int32).reshape(-1, TABLE_COLUMNS)
+    found = np.zeros((len(tables), TABLE_COLUMNS), dtype=np.int32)
+    for number, table in enumerate(tables):
+        found[number, T_NEEDED] = table.escapes == "needed"
     used, widest, counts = _bind_kernel(code, data, numbers, len(order), MAX_NAME_NODES, names, found)
     if widest > MAX_NAME_NODES:
         raise LimitExceeded(
