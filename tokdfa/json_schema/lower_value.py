@@ -8,7 +8,6 @@ schemas nest no calls here.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -218,7 +217,7 @@ class ValueWriter:
             return builder.read(builder.terminal(self._string_text(strings)), following)
 
         def bounded(low: int, high: int | None) -> Terminal:
-            return self._string_text(replace(plain, min_length=low, max_length=high))
+            return self._string_text(plain._replace(min_length=low, max_length=high))
 
         text = self._string_text(plain)
         counted = Terminal(text.label, text.key + b" counted", lambda: found[0], bounded=bounded)

@@ -21,7 +21,7 @@ are made on demand only, so a bound of 1,000,000 costs what is read of it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -341,7 +341,7 @@ def _literals(texts: frozenset[str], store: ExpressionStore, encoding: Encoding)
 def _apart(strings: StringSet) -> tuple[StringSet, int, int | None]:
     if not strings.min_length and strings.max_length is None:
         return strings, 0, None
-    plain = replace(strings, min_length=0, max_length=None)
+    plain = strings._replace(min_length=0, max_length=None)
     demands = _read_demands(plain)
     high = strings.max_length
     if demands.high is not None and high is not None and demands.high <= high:  # a format has a length of its own

@@ -62,7 +62,7 @@ class MaskStore:
         self._tokens: npt.NDArray[np.int32] | None = None  # room for those of one mask
 
     def __del__(self, is_exiting: Callable[[], bool] = sys.is_finalizing) -> None:
-        # a finalizer of `weakref` takes ten times as long to make; at exit, modules may be gone before this object is
+        # to make a `weakref.finalize` takes 1 µs and more; at exit, modules may be gone before this object is
         if not is_exiting():
             spare = self._spare
             spare.extend(self._blocks[: max(SPARE_BLOCKS - len(spare), 0)])
