@@ -171,6 +171,9 @@ def test_proofs_of_emptiness() -> None:
     assert StringSet(patterns=("a",), not_patterns=("a",)).is_empty()
     assert StringSet(patterns=("(?=a)b",)).is_empty()
     assert StringSet(not_patterns=(".*",)).is_empty()
+    for every in (r"[\s\S]", r"[^\ud800-\udfff]"):
+        assert not StringSet(not_patterns=(every,)).is_empty()
+        assert StringSet(not_patterns=(every,), min_length=1).is_empty()
     with pytest.raises(LimitExceeded):
         StringSet(patterns=("^(?:ab|ba)*$", "^(?:abba|b|aa)*$", "b"), min_length=50_000).is_empty()
 

@@ -35,7 +35,7 @@ from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
 from tokdfa.json_schema.string_lengths import Lengths, anchored_body, lengths_of, narrow, without_ends
-from tokdfa.regex.char_sets import ALL, complement
+from tokdfa.regex.char_sets import ALL, SURROGATES, complement, union
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import UTF8, Encoding, lower
@@ -254,7 +254,7 @@ class _Demands:
     def forbid(self, pattern: str, wide: bool) -> None:
         node = parse_pattern(pattern, wide)
         if isinstance(node, CharSet):  # all characters are others; no complement has to be built
-            self.whole.append(repeat(CharSet(complement(node.ranges)), 0, None))
+            self.whole.append(repeat(CharSet(complement(union(node.ranges, SURROGATES))), 0, None))
             return
         self.absent.append(node)
         self.impossible |= finds_everywhere(node)
