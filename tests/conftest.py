@@ -70,9 +70,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """``-m fast`` and ``-m more_packages`` do not even import the others, which takes longer than to run these."""
     if collection_path.suffix != ".py":
         return None
-    if config.option.markexpr == "more_packages" and "tests.packages" not in collection_path.read_text():
+    if config.option.markexpr == "more_packages" and not may_need_more(collection_path):
         return True
     return True if config.option.markexpr == "fast" and collection_path not in FAST_FILES else None
+
+
+def may_need_more(module: Path) -> bool:
+    """Whether some test of a module may need a package of `MORE`: they have their marks from there."""
+    return "tests.packages" in module.read_text()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
@@ -81,6 +86,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path in FAST_FILES:
             item.add_marker("fast")
+    marked = {item.path for item in items if item.get_closest_marker("more_packages")}
+    assert all(map(may_need_more, marked)), "import the mark from tests.packages, where pytest_ignore_collect looks"
     items.sort(key=lambda item: item.path not in LONG_FILES)
 
 

@@ -83,7 +83,6 @@ ENGINES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@settings(deadline=None, derandomize=True, max_examples=120)
 @given(
     vocabularies(b"ab\x00\xff", max_tokens=12),
     st.sets(st.lists(st.sampled_from(list(b"ab\x00\xff")), max_size=5).map(bytes), min_size=1, max_size=5),

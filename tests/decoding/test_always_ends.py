@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tokdfa
-from tests.decoding.test_constrain_transformers import needs_smollm2
+from tests.packages import needs_smollm2
 from tokdfa.decoding.loop import generate_batch
 from tokdfa.decoding.sampling import Sampler
 from tokdfa.errors import ArgumentError
