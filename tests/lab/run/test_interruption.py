@@ -151,7 +151,7 @@ def test_an_interrupted_run_says_what_it_did_and_how_to_go_on(tmp_path, groups):
 
 
 def test_an_interruption_while_kernels_are_compiled_says_how_many_are(tmp_path, monkeypatch):
-    config = experiment(tmp_path, "token_index")
+    config, folder = experiment(tmp_path, "token_index"), tmp_path / "other place"
 
     def compile_two(_):
         yield from ((f"step {done}", done, 9) for done in range(3))
@@ -161,16 +161,17 @@ def test_an_interruption_while_kernels_are_compiled_says_how_many_are(tmp_path, 
     with monkeypatch.context() as patch:
         patch.setattr(jit, "is_warm", lambda _: False)
         patch.setattr(jit, "warm_up", compile_two)
-        summary = execute.run(config, progress=events.append)
+        summary = execute.run(config, folder, progress=events.append)
     assert summary.interrupted
     assert [event.event for event in events] == ["warm_up"] * 3 + ["ended"]
+    command = f"tokdfa run {config.source} --folder '{folder}'"
     assert [line.partition(" in ")[0] for line in str(summary).splitlines()[:3]] == [
         "0 items measured",
         "2 of 9 steps of compiling kernels are done and kept",
-        f"interrupted with 1 items to go; what is finished is kept, go on with: tokdfa run {config.source}",
+        f"interrupted with 1 items to go; what is finished is kept, go on with: {command}",
     ]
     assert open_run(summary.folder).provenance == {}
-    assert execute.run(config).statuses == {"ok": 1}
+    assert execute.run(config, folder).statuses == {"ok": 1}
 
 
 def test_a_second_interruption_is_raised_at_once(tmp_path):

@@ -11,6 +11,7 @@ unfinished ones are measured from their beginning when the run is started again.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 import threading
 import time
@@ -164,7 +165,10 @@ class _Execution:
         self.at_work: dict[Future[Measured], Group] = {}
         total = sum(len(group.items) for group in self.groups)
         found = total - sum(len(group.items) for group in self.left)
-        self.summary = RunSummary(store.folder, total, found, command=config.command)
+        parent = store.folder.parent
+        default = config.source is None or parent == config.results_folder
+        elsewhere = "" if default else f" --folder {shlex.quote(str(parent))}"
+        self.summary = RunSummary(store.folder, total, found, command=config.command + elsewhere)
         self.started = time.monotonic()
         self.stop = False
 
