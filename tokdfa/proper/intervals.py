@@ -99,12 +99,12 @@ def collect_intervals_kernel(  # type: ignore[no-untyped-def]
     token, strict, row_starts, rule_other, rule_rank, part, level, rest_own, rest_other,
     number, end, children, child_starts, irregular_starts, found,
 ):  # fmt: skip
-    """The intervals (start << 32 | end) of the tokens that cannot stand beside `token`, and how many they are.
+    """Write the intervals (start << 32 | end) of the tokens that cannot stand beside `token`; returns how many.
 
     Those on one side of it. `part` leads down the spine at its border; the rules of a token on the spine are a row, by
     rank, with the token on the other side; `rest_own` is what is still to come of `token`'s half once a part is
     complete. `strict`: 1 if `token` is the left one, whose merges come first on equal levels, else 0. Intervals are
-    unsorted and may overlap; `found` is where they are written, or a longer array.
+    unsorted and may overlap. If `found` is too short, returns -1.
     """
     count = 0
     x, px = token, -1
@@ -119,8 +119,8 @@ def collect_intervals_kernel(  # type: ignore[no-untyped-def]
             if px >= 0 and (level[y] + strict > level[px] if y_is_last else r + strict > rest_own[px]):
                 continue
             bound = (r if y_is_last else max(r, level[x])) + 1 - strict
-            while count + 1 + child_starts[y + 1] - irregular_starts[y] > len(found):
-                found = longer_kernel(found)
+            if count + 1 + child_starts[y + 1] - irregular_starts[y] > len(found):
+                return -1
             begin = child_starts[y]
             kept = _count_at_least_kernel(children, begin, irregular_starts[y], level, bound)
             stop = number[y] + 1 if kept == 0 else end[children[begin + kept - 1]]
@@ -132,7 +132,7 @@ def collect_intervals_kernel(  # type: ignore[no-untyped-def]
                     found[count] = np.int64(number[child]) << 32 | np.int64(end[child])
                     count += 1
         x, px = part[x], x
-    return found, count
+    return count
 
 
 @kernel
@@ -189,10 +189,14 @@ def _build_lists_kernel(  # type: ignore[no-untyped-def]
     found = np.empty(1 << 10, dtype=np.int64)
     for place in range(done, len(order)):
         token = order[place]
-        found, count = collect_intervals_kernel(
-            token, 1, row_starts, rule_right, rule_rank, right, level, rest_after_right, rest_after_left,
-            number, end, children, child_starts, irregular_starts, found,
-        )  # fmt: skip
+        count = -1
+        while count < 0:
+            count = collect_intervals_kernel(
+                token, np.int32(1), row_starts, rule_right, rule_rank, right, level, rest_after_right, rest_after_left,
+                number, end, children, child_starts, irregular_starts, found,
+            )  # fmt: skip
+            if count < 0:
+                found = longer_kernel(found)
         count = join_intervals_kernel(found[:count])
         state = intern(found, 0, count, lists)
         if state == NEEDS_ROOM:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.core.jit import kernel
-from tokdfa.proper.intervals import collect_intervals_kernel, join_intervals_kernel
+from tokdfa.proper.intervals import collect_intervals_kernel, join_intervals_kernel, longer_kernel
 from tokdfa.proper.merge_tree import build_merge_tree
 
 if TYPE_CHECKING:
@@ -70,10 +70,14 @@ def list_predecessors_kernel(  # type: ignore[no-untyped-def]
     order, number, end, children, child_starts, irregular_starts,
 ):  # fmt: skip
     """The tokens that `token` may not follow, each once."""
-    found, count = collect_intervals_kernel(
-        token, 0, row_starts, rule_left, rule_rank, left, level, rest_after_left, rest_after_right,
-        number, end, children, child_starts, irregular_starts, np.empty(64, dtype=np.int64),
-    )  # fmt: skip
+    found, count = np.empty(64, dtype=np.int64), -1
+    while count < 0:
+        count = collect_intervals_kernel(
+            token, np.int32(0), row_starts, rule_left, rule_rank, left, level, rest_after_left, rest_after_right,
+            number, end, children, child_starts, irregular_starts, found,
+        )  # fmt: skip
+        if count < 0:
+            found = longer_kernel(found)
     count = join_intervals_kernel(found[:count])
     total = 0
     for k in range(count):
