@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD
-from tokdfa.backends.pushdown_trie import slices
+from tokdfa.backends.pushdown_trie import partition, slices
 from tokdfa.backends.pushdown_trie.arrays import STRICT
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS
@@ -78,3 +78,22 @@ def test_against_all_strings(explicit, monkeypatch):
 
     check()
     assert len(seen) == 4
+
+
+def test_all_slices_made_before_are_those_that_would_be_made(monkeypatch):
+    """The largest slice inside of a state is found and served alike, whether the others are there or not."""
+    monkeypatch.setattr(slices, "LEAST_NODES", 0)
+    monkeypatch.setattr(partition, "DENSE", 1)
+    before, after = Pool(ODD), Pool(ODD)
+    after.slices.make_all()
+    made, found = after.partitions.made, []
+    for pattern in ("[a-z]*", "[0-9A-Za-z]*x", "[^@]*", "[ab]+"):
+        parts = [(pool.slices.within(start_of(pool, pattern)), pool.partitions) for pool in (before, after)]
+        inside = [
+            [] if part < 0 or kept.part_dense[part] < 0 else kept.dense[kept.part_dense[part]].tolist()
+            for part, kept in parts
+        ]
+        assert inside[0] == inside[1]
+        found += inside
+    assert sum(map(bool, found)) > 4
+    assert after.partitions.made == made

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 DENSE = 1_024
 #: The rests may take so many nodes beside the vocabulary's, as many again for each USUAL_NODES of these, and so many
 #: partitions may be kept as words; then all are dropped and made anew.
-MAX_REST_NODES, MAX_DENSE = 6_000_000, 4_000
+MAX_REST_NODES, MAX_DENSE = 8_000_000, 4_000
 USUAL_NODES = 500_000
 
 

@@ -93,6 +93,7 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
         read.update(state for at, state, _ in machine.items(row) if machine.code[at, OPERATION] == TERMINAL)
         row = machine.run_text(text[place : place + 1], row)
         machine.representative(row)
+    pool.slices.make_all()
     # blanks and digits, which every schema comes to; other constraints may have left any number of states in the pool
     for state in sorted(read.union(range(first, pool.automata.state_count))):
         if pool.automata.flags[state] & (LOOPS | WIDE) == LOOPS:

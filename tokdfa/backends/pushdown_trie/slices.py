@@ -10,7 +10,7 @@ Whether a state can is decided by following the state and the slice's automaton 
 its length is bounded. So some slices are bounded, too.
 
 A slice is an automaton of the vocabulary's table; its tokens and the trie of the others are the partition of that
-automaton, made when a state first may read it.
+automaton, made when a state first may read it, or with what most schemas need (`schema_tables`).
 
 Source: 000, which takes slices into masks where a lexeme contains them (`tokdfa.backends.earley_trie.slices` does
 that). Here they serve partitions, which are exact, so the choice of slices changes only the time.
@@ -111,13 +111,10 @@ class Slices:
         parts = self._partitions
         if len(parts.trie.nodes) < LEAST_NODES or state & OWN:
             return -1
-        if self._drops != parts.drops:
-            self.made, self._found, self._drops = [], {}, parts.drops
+        self._forget_dropped()
         for pattern in reversed(PATTERNS):
             if pattern not in self._found:
-                start = self._automata.start_of(
-                    Terminal(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern))
-                )
+                start = self._start(pattern)
                 if not self.reads(state, start, 1):
                     continue
                 self._found[pattern] = self._make(start)
@@ -127,6 +124,23 @@ class Slices:
             if found is not None and self.reads(state, found.state, found.longest):
                 return found.part
         return -1
+
+    def make_all(self) -> None:
+        """Make all slices of a large vocabulary."""
+        self._forget_dropped()
+        if len(self._partitions.trie.nodes) >= LEAST_NODES:
+            for pattern in PATTERNS:
+                if pattern not in self._found:
+                    self._found[pattern] = self._make(self._start(pattern))
+
+    def _forget_dropped(self) -> None:
+        """Begin anew if the partitions were dropped."""
+        if self._drops != self._partitions.drops:
+            self.made, self._found, self._drops = [], {}, self._partitions.drops
+
+    def _start(self, pattern: str) -> int:
+        """The state in which a slice's automaton begins."""
+        return self._automata.start_of(Terminal(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern)))
 
     def reads(self, state: int, start: int, depth: int) -> bool:
         """Whether a state, with its kind, reads all that is read in up to `depth` bytes from `start`.
