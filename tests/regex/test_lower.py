@@ -13,7 +13,7 @@ from tests.regex import maskbench
 from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, RegexSyntaxError
-from tokdfa.regex import lower as lowering
+from tokdfa.regex import tree_writer
 from tokdfa.regex.dialects import MAX_NESTING
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -185,7 +185,7 @@ def test_deep_nesting_takes_neither_python_stack_nor_exponential_work(leaf: str,
 
 
 def test_limits_of_the_store_hold_while_a_long_pattern_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lowering, "LONG_PROGRAM", 1000)
+    monkeypatch.setattr(tree_writer, "LONG_PROGRAM", 1000)
     store = ExpressionStore(max_expressions=500)
     node = parse("".join(f"[{chr(first)}-{chr(first + 999)}]+" for first in range(0x3000, 0x9000, 7)))
     with pytest.raises(LimitExceeded):

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 from tokdfa.errors import UnsupportedConstraint
 from tokdfa.regex.char_sets import SURROGATES, Ranges, complement, contains, difference, intersection, union
 from tokdfa.regex.literals import write_literal_tree
-from tokdfa.regex.lower import Encoding
 from tokdfa.regex.program import Program
+from tokdfa.regex.tree_writer import Encoding
 from tokdfa.regex.utf8 import END, AutomatonBuilder, Span, by_lead, split_large
 
 if TYPE_CHECKING:

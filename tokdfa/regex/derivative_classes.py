@@ -129,12 +129,12 @@ class DerivativeTable:
         self.store, self.classes = store, classes
         count = len(classes.representatives)
         self.places: npt.NDArray[np.int32] = np.full((len(store.nodes), 2), -1, dtype=np.int32)
-        self.known: npt.NDArray[np.int32] = np.full(1 << 10, -1, dtype=np.int32)
-        self.partitions: npt.NDArray[np.int16] = np.zeros((32, count + 2), dtype=np.int16)
+        self.known: npt.NDArray[np.int32] = np.full(1 << 12, -1, dtype=np.int32)
+        self.partitions: npt.NDArray[np.int16] = np.zeros((128, count + 2), dtype=np.int16)
         self.partitions[TOGETHER, count + 1] = 1
         self.partitions[FINEST, :count] = np.arange(count)
         self.partitions[FINEST, count:] = -1, count
-        self.keys, self.slots = new_keys(128 + count)
+        self.keys, self.slots = new_keys(1024 + count)
         self.meanings: npt.NDArray[np.int32] = np.full(len(self.keys), -1, dtype=np.int32)
         self._local_classes: dict[int, tuple[npt.NDArray[np.int16], list[int]]] = {}
         #: int32: for kernels to work in; pairs of local classes, and three groups of bytes, must have room.

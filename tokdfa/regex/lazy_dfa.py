@@ -90,10 +90,10 @@ class LazyDfa:
         #: By class, the context behind a byte of it.
         self._after = list(map(context_after, self.representatives.tolist()))
         self.needs_proof = store.is_boolean(root)
-        room = 64
+        room = 256
         #: int32, flat: raw transitions; the same array as `transitions` where no proof is needed.
-        self.raw: Int32 = np.full(room * self.class_count, UNKNOWN, dtype=np.int32)
-        self.transitions: Int32 = self.raw.copy() if self.needs_proof else self.raw
+        self.raw: Int32 = np.empty(room * self.class_count, dtype=np.int32)
+        self.transitions: Int32 = np.empty_like(self.raw) if self.needs_proof else self.raw
         #: bool, shape (room,): whether the text may end in the state.
         self.accepting: npt.NDArray[np.bool_] = np.zeros(room, dtype=np.bool_)
         #: uint8, shape (room,): UNDECIDED, IS_DEAD or IS_LIVE.

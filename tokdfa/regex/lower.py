@@ -29,13 +29,12 @@ the start, the first round that reads something may use ``^``; what follows it i
 assertions (look-ahead, word boundaries, lines) or nested loops around both ``^`` and ``$`` (where each level would
 double the work) keep them as nodes, for `tokdfa.regex.derivative` to decide while reading.
 
-Full match starts from the rest {empty}, search from any text before and behind. An `Encoding` says how code points are
-written as bytes: as UTF-8, unless told otherwise. One with an *end* has bytes that stand behind each text and nowhere
-inside (a closing quote); then {end} stands for {empty} above.
+Full match starts from the rest {empty}, search from any text before and behind. An `Encoding` with an *end* has bytes
+that stand behind each text and nowhere inside (a closing quote); then {end} stands for {empty} above.
 
 Cost: each node is visited once, a shared one too, and in a loop with ``^`` or ``$`` a few times. What has no assertion
-is written down as a program (`tokdfa.regex.program`) and built by one kernel call: about 2 us a node. Recursion runs on
-a list (`_run`), so that no nesting of a pattern exhausts the Python stack.
+is written down as a program (`tokdfa.regex.tree_writer`) and built by one kernel call: about 2 us a node. Recursion
+runs on a list (`_run`), so that no nesting of a pattern exhausts the Python stack.
 """
 
 from __future__ import annotations
@@ -45,12 +44,11 @@ from itertools import groupby
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tokdfa.core.budget import spend
 from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, complement, intersection, union, word_characters
 from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING
-from tokdfa.regex.literals import literal_tree, write_literal_tree
-from tokdfa.regex.program import Program, known
+from tokdfa.regex.literals import literal_tree
+from tokdfa.regex.program import known
 from tokdfa.regex.syntax_tree import (
     EMPTY_NODE,
     LOOK_BEHIND,
@@ -59,18 +57,16 @@ from tokdfa.regex.syntax_tree import (
     Assertion,
     CharSet,
     Concat,
-    Empty,
     LookAhead,
     LookBehind,
     Node,
     Repeat,
-    Symbol,
     alternation,
     concat,
     repeat,
     walk,
 )
-from tokdfa.regex.utf8 import utf8_program
+from tokdfa.regex.tree_writer import UTF8, Encoding, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -89,38 +85,7 @@ _LEAVING: dict[int, Ranges] = {
 _TEXT_ANCHORS = frozenset({"text_start", "text_end"})
 _ANY_TEXT = Repeat(CharSet(ALL), 0, None)
 
-#: Code (int32) that is written before it is run: enough to make calls rare, little enough for a store's limits to hold.
-LONG_PROGRAM = 1 << 18
-#: What it takes to lower a node, without its characters.
-NS_PER_NODE = 5_000
-
 ByContext: TypeAlias = tuple[int, ...]
-
-
-class Encoding:
-    """How a text is written as bytes: UTF-8 here, and in subclasses otherwise."""
-
-    #: What stands behind each text and nowhere inside.
-    end = b""
-
-    def char_set(self, ranges: Ranges, program: Program) -> int:
-        """The value of one code point out of `ranges`."""
-        return program.include(utf8_program(ranges))
-
-    def literal(self, text: bytes, program: Program) -> int:
-        """The value of exactly `text`, given as UTF-8."""
-        return program.literal(text)
-
-    def literals(self, texts: Iterable[bytes], program: Program) -> int:
-        """The value of any of `texts`, which are distinct and given as UTF-8."""
-        return write_literal_tree(sorted(texts), program)
-
-    def assertion(self, kind: str, store: ExpressionStore) -> int:
-        """The expression of an assertion that only the derivatives can decide."""
-        return store.assertion(kind)
-
-
-UTF8 = Encoding()
 
 
 def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: Encoding = UTF8) -> int:
@@ -141,10 +106,10 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
             ]
         )
     if not (search or node.assertions or encoding.end):
-        return int(_run(lowerer.plain(node)))
+        return lowerer.plain(node)
     if not search:
         return _run(lowerer.resolve(node, _Rest((lowerer.end,) * 4))).expressions[AT_START]
-    any_text = _run(lowerer.plain(_ANY_TEXT))
+    any_text = lowerer.plain(_ANY_TEXT)
     options = node.options if isinstance(node, Alternation) else (node,)
     free = alternation(option for option in options if not option.assertions)
     found = []
@@ -183,96 +148,14 @@ class _Rest:
         return len(set(self.expressions)) == 1
 
 
-class _Lowerer:
-    """The recursive functions, as generators that yield their recursive calls to `_run`.
-
-    `write` makes values of a program (`tokdfa.regex.program`), so that what has no assertion is written as a whole and
-    built by one kernel call. All others make expressions; `expression` gets from the one to the other.
-    """
+class _Lowerer(Writer):
+    """The recursive functions, as generators that yield their recursive calls to `_run`. All make expressions."""
 
     def __init__(self, store: ExpressionStore, encoding: Encoding) -> None:
-        self.store, self.encoding = store, encoding
+        super().__init__(store, encoding)
         self.end = store.literal(encoding.end)
-        self.program = Program()
-        # results by the node's identity (hashing a tree would walk it); the node is kept, so that its id stays its own
-        self._written: dict[int, tuple[Node, int]] = {}
+        # by the node's identity (hashing a tree would walk it); the node is kept, so that its id stays its own
         self._anchored: dict[tuple[int, bool, bool], tuple[Node, Node]] = {}
-
-    def expression(self, value: int) -> int:
-        """The expression that `value` of the program stands for."""
-        if value >= len(self.program.made):
-            self.store.run(self.program)
-        return self.program.expression(value)
-
-    def char_set(self, ranges: Ranges) -> int:
-        """The expression of one code point out of `ranges`."""
-        return self.expression(self.encoding.char_set(ranges, self.program))
-
-    def plain(self, node: Node) -> Task:
-        """The expression of `node` alone, with zero-width nodes for its assertions."""
-        return self.expression((yield self.write(node)))
-
-    def write(self, node: Node) -> Task | int:
-        """The value of `node` alone. What needs no recursion is known at once."""
-        if id(node) in self._written:
-            return self._written[id(node)][1]
-        spend(NS_PER_NODE)
-        if isinstance(node, CharSet):
-            return self.keep(node, self.encoding.char_set(node.ranges, self.program))
-        return self.write_composite(node)
-
-    def keep(self, node: Node, value: int) -> int:
-        """Know `value` as that of `node`."""
-        self._written[id(node)] = node, value
-        if len(self.program.code) > LONG_PROGRAM:
-            self.store.run(self.program)
-        return value
-
-    def write_composite(self, node: Node) -> Task:
-        program = self.program
-        match node:
-            case Concat(parts=parts):
-                pieces = []
-                text = bytearray()  # the literal parts before the next other one
-                for part in parts:
-                    if part.text is not None:
-                        text += part.text
-                        continue
-                    if text:
-                        pieces.append(self.encoding.literal(bytes(text), program))
-                        text.clear()
-                    pieces.append((yield self.write(part)))
-                if text:
-                    pieces.append(self.encoding.literal(bytes(text), program))
-                value = program.concat(pieces)
-            case Alternation(options=options):
-                sets, texts, others = [], set(), []
-                for option in options:
-                    if isinstance(option, CharSet):
-                        sets.append(option.ranges)
-                    elif option.text is not None:
-                        texts.add(option.text)
-                    else:
-                        others.append(option)
-                pieces = [self.encoding.char_set(union(*sets), program)] if sets else []
-                if texts:
-                    pieces.append(self.encoding.literals(texts, program))
-                for option in others:
-                    pieces.append((yield self.write(option)))
-                value = program.union(pieces)
-            case Repeat(body=body, low=low, high=high):
-                value = program.repeat((yield self.write(body)), low, high)
-            case Empty():
-                value = known(EMPTY)
-            case Symbol(code=code):
-                value = program.literal(code)
-            case Assertion(kind=kind):
-                value = known(self.encoding.assertion(kind, self.store))
-            case LookAhead(body=body, negative=negative):
-                value = known(self.store.look_ahead(self.expression((yield self.write(body))), negative))
-            case _:
-                raise AssertionError(node)
-        return self.keep(node, value)
 
     def resolve(self, node: Node, rest: _Rest) -> Task:
         """The rest that begins with `node`; see the laws in the module's docstring."""
@@ -294,7 +177,7 @@ class _Lowerer:
             case Repeat(body=body) if body.assertions <= _TEXT_ANCHORS and not _doubles(body):
                 expressions = yield self.resolve_anchored_repeat(node, rest)
             case Repeat():
-                expressions = (self.store.concat((yield self.plain(node)), (yield self.unresolved(rest))),) * 4
+                expressions = (self.store.concat(self.plain(node), self.unresolved(rest)),) * 4
             case Assertion(kind=kind):
                 expressions = self.assert_here(kind, rest)
             case LookAhead(body=body, negative=negative):
@@ -312,17 +195,17 @@ class _Lowerer:
         What stands before one is all of the text up to there, so it is intersected with what it must end with.
         """
         store, parts = self.store, node.parts if isinstance(node, Concat) else (node,)
-        any_text = yield self.plain(_ANY_TEXT)
+        any_text = self.plain(_ANY_TEXT)
         before = any_text if search else EMPTY
         if parts[0] == Assertion("text_start"):
             before, parts = EMPTY, parts[1:]
         last = max(k for k, part in enumerate(parts) if isinstance(part, LookBehind))
         for part in parts[: last + 1]:
             if isinstance(part, LookBehind):
-                ending = store.concat(ANY_BYTES, (yield self.plain(part.body)))
+                ending = store.concat(ANY_BYTES, self.plain(part.body))
                 before = self.both(before, store.complement(ending) if part.negative else ending)
             else:
-                before = store.concat(before, (yield self.plain(part)))
+                before = store.concat(before, self.plain(part))
         end = store.concat(any_text, self.end) if search else self.end
         rest = yield self.resolve(concat(parts[last + 1 :]), _Rest((end,) * 4))
         return store.concat(before, rest.expressions[AFTER_OTHER])
@@ -331,7 +214,7 @@ class _Lowerer:
         """`node`, which has no assertion, before `rest`."""
         store, after = self.store, rest.expressions
         if rest.is_uniform:
-            return (self.expression(self.program.concat(((yield self.write(node)), known(after[0])))),) * 4
+            return (self.expression(self.program.concat((self.write(node), known(after[0])))),) * 4
         by_rest: dict[int, list[int]] = {}  # expression -> the contexts in which it follows
         for context in _LEAVING:
             by_rest.setdefault(after[context], []).append(context)
@@ -352,7 +235,7 @@ class _Lowerer:
             case Concat(parts=parts):
                 result, is_last = NOTHING, True  # of the parts seen; whether the part before them can be the last
                 for part in reversed(parts):
-                    result = store.concat((yield self.plain(part)), result)
+                    result = store.concat(self.plain(part), result)
                     if is_last:
                         result = store.union([result, (yield self.ending_in(part, last))])
                         is_last = part.nullable
@@ -363,7 +246,7 @@ class _Lowerer:
                     options.append((yield self.ending_in(option, last)))
                 return store.union(options)
             case Repeat(body=body, low=low, high=high):
-                ending, whole = (yield self.ending_in(body, last)), (yield self.plain(body))
+                ending, whole = (yield self.ending_in(body, last)), self.plain(body)
                 if ending == whole:  # so does every match of the loop
                     return store.repeat(whole, max(low, 1), high)
                 before = store.repeat(whole, max(low - 1, 0), None if high is None else high - 1)
@@ -424,14 +307,14 @@ class _Lowerer:
                 return repeat((yield self.with_anchors(body, start=start, end=end)), low, high)
         raise AssertionError(node)
 
-    def unresolved(self, rest: _Rest) -> Task:
+    def unresolved(self, rest: _Rest) -> int:
         """`rest` as one expression for all contexts, with zero-width nodes where contexts matter."""
         pieces = []
         while not rest.is_uniform:
             # only the loops of resolve_anchored_repeat make rests without a node, and nothing inside them asks
             assert rest.node is not None
             assert rest.parent is not None
-            pieces.append((yield self.plain(rest.node)))
+            pieces.append(self.plain(rest.node))
             rest = rest.parent
         return self.store.concat(*pieces, rest.expressions[0])
 

@@ -40,6 +40,19 @@ _INLINE_FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:(-)([A-Za-z]*))?([:)])")
 _BOUNDARY_SIDE = re.compile(r"\{[a-z-]+\}")
 #: Characters that mean themselves (without the flag x).
 _PLAIN = re.compile(r"[^|()\[.^$\\*+?{]+")
+#: What reads what begins with a character; `read_literal` reads any other.
+_READERS = {
+    "|": "read_bar",
+    "(": "read_group_start",
+    ")": "read_group_end",
+    "[": "read_bracket",
+    ".": "read_dot",
+    "^": "read_start_anchor",
+    "$": "read_end_anchor",
+    "\\": "read_escape",
+    "{": "read_brace",
+    **dict.fromkeys("*+?", "read_quantifier"),
+}
 _SPACE = " \t\n\r\v\f"
 LOOK_AHEADS = ("=", "!")
 LOOK_BEHINDS = ("<=", "<!")
@@ -100,26 +113,13 @@ class Parser(AtomReader):
 
     def parse(self) -> Node:
         """The tree of the whole pattern."""
-        readers = {
-            "|": self.read_bar,
-            "(": self.read_group_start,
-            ")": self.read_group_end,
-            "[": self.read_bracket,
-            ".": self.read_dot,
-            "^": self.read_start_anchor,
-            "$": self.read_end_anchor,
-            "\\": self.read_escape,
-            "*": self.read_quantifier,
-            "+": self.read_quantifier,
-            "?": self.read_quantifier,
-            "{": self.read_brace,
-        }
-        while self.position < len(self.pattern):
-            character = self.pattern[self.position]
+        pattern = self.pattern
+        while self.position < len(pattern):
+            character = pattern[self.position]
             if self.flags.verbose and (character in _SPACE or character == "#"):
                 self.skip_blank(character)
             else:
-                readers.get(character, self.read_literal)()
+                getattr(self, _READERS.get(character, "read_literal"))()
         group = self.groups.pop()
         if self.groups:
             self.fail("missing ), this group is not closed", group.position)

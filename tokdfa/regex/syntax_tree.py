@@ -57,9 +57,7 @@ class Node:
     def _set_facts(
         self, nullable: bool, assertions: frozenset[str] = _NO_ASSERTIONS, text: bytes | None = None
     ) -> None:
-        object.__setattr__(self, "nullable", nullable)
-        object.__setattr__(self, "assertions", assertions)
-        object.__setattr__(self, "text", text)
+        self.__dict__.update(nullable=nullable, assertions=assertions, text=text)
 
 
 @dataclass(frozen=True)
@@ -103,9 +101,16 @@ class Concat(Node):
     parts: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        texts = [part.text for part in self.parts if part.text is not None]
-        text = b"".join(texts) if len(texts) == len(self.parts) else None
-        self._set_facts(all(part.nullable for part in self.parts), _assertions_of(self.parts), text)
+        nullable, assertions = True, _NO_ASSERTIONS
+        texts: list[bytes] = []
+        for part in self.parts:
+            if not part.nullable:
+                nullable = False
+            if part.assertions:
+                assertions |= part.assertions
+            if part.text is not None:
+                texts.append(part.text)
+        self._set_facts(nullable, assertions, b"".join(texts) if len(texts) == len(self.parts) else None)
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,13 @@ class Alternation(Node):
     options: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        self._set_facts(any(option.nullable for option in self.options), _assertions_of(self.options))
+        nullable, assertions = False, _NO_ASSERTIONS
+        for option in self.options:
+            if option.nullable:
+                nullable = True
+            if option.assertions:
+                assertions |= option.assertions
+        self._set_facts(nullable, assertions)
 
 
 @dataclass(frozen=True)
@@ -195,10 +206,6 @@ def _only_text(ranges: Ranges) -> bytes | None:
     return chr(ranges[0][0]).encode()
 
 
-def _assertions_of(parts: Iterable[Node]) -> frozenset[str]:
-    return _NO_ASSERTIONS.union(*{part.assertions for part in parts})
-
-
 EMPTY_NODE = Empty()
 #: Matches nowhere.
 NEVER = CharSet(())
@@ -217,8 +224,9 @@ def concat(parts: Iterable[Node]) -> Node:
         flat = [piece for piece in flat if not isinstance(piece, Empty)]
     if LookAhead in kinds:
         flat = _narrow(flat)
-    if any(isinstance(piece, CharSet) and not piece.ranges for piece in flat):
-        return NEVER
+    for piece in flat:
+        if type(piece) is CharSet and not piece.ranges:
+            return NEVER
     if len(flat) < 2:
         return flat[0] if flat else EMPTY_NODE
     return Concat(tuple(flat))
