@@ -167,10 +167,11 @@ class _Reader:
 
     def check_names(self) -> None:
         """Raise GrammarSyntaxError for a name that nothing defines, used or not."""
+        known = {*self.definitions, *self.foreign}
         for definition in self.definitions.values():
             parameters = {parameter.name for parameter in definition.parameters}
             for part in tree.parts_in(definition.body):
-                if isinstance(part, tree.Word | tree.Use) and part.name not in parameters:
+                if isinstance(part, (tree.Word, tree.Use)) and not (part.name in known or part.name in parameters):
                     self.check_defined(part)
 
     def check_defined(self, part: tree.Word | tree.Use) -> None:

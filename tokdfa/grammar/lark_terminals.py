@@ -20,7 +20,6 @@ import re
 from typing import TYPE_CHECKING, NoReturn
 
 from tokdfa.constraint import DECODER
-from tokdfa.core.locks import cached_property
 from tokdfa.errors import (
     GrammarSyntaxError,
     GrammarUnsupported,
@@ -32,9 +31,10 @@ from tokdfa.errors import (
 from tokdfa.grammar import lark_tree as tree
 from tokdfa.regex.char_sets import ALL, fold_closure
 from tokdfa.regex.expression import EMPTY
-from tokdfa.regex.lower import lower
 from tokdfa.regex.parse import parse
+from tokdfa.regex.program import known
 from tokdfa.regex.syntax_tree import Alternation, Assertion, CharSet, Concat, Node, Repeat, alternation, concat
+from tokdfa.regex.tree_writer import UTF8, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,11 +87,9 @@ class TerminalReader:
         source: str = "",
     ) -> None:
         self.text, self.definitions, self.store, self.source = text, definitions, store, source
-        self._done: dict[str, int] = dict(imported or {})
-
-    @cached_property
-    def _any_text(self) -> int:
-        return lower(_ANY_TEXT, self.store)
+        self._writer = Writer(store, UTF8)
+        #: Values of the writer's program, by name.
+        self._done = {name: known(expression) for name, expression in (imported or {}).items()}
 
     def fail(self, reason: str, part: tree.Part, refused: bool = False) -> NoReturn:
         """Raise a GrammarSyntaxError, or (`refused`) a GrammarUnsupported, at `part`."""
@@ -105,7 +103,23 @@ class TerminalReader:
             self.fail(f"there is no terminal {word.name!r}; {nearest(word.name, known)}", word)
 
     def named(self, word: tree.Word) -> int:
-        """The expression of the terminal that `word` names; first those of the terminals it is made of."""
+        """The expression of the terminal that `word` names."""
+        value = self._named(word)
+        with placed(self.definitions.get(word.name, word)):
+            return self._writer.expression(value)
+
+    def body(self, group: tree.Group) -> int:
+        """The expression of alternatives."""
+        return self._writer.expression(self._body(group))
+
+    def part(self, part: tree.Part) -> int:
+        """The expression of one part. Raises GrammarSyntaxError, GrammarUnsupported or LimitExceeded."""
+        return self._writer.expression(self._part(part))
+
+    # Values of the writer's program: what is written together is built by one kernel call.
+
+    def _named(self, word: tree.Word) -> int:
+        """The value of the terminal that `word` names; first those of the terminals it is made of."""
         open_words: dict[str, tree.Word] = {}
         pending = [word]
         while pending:
@@ -116,7 +130,7 @@ class TerminalReader:
             if current.name in open_words:  # what it is made of is done
                 definition = self.definitions[current.name]
                 with placed(definition):
-                    self._done[current.name] = self.body(definition.body)
+                    self._done[current.name] = self._body(definition.body)
                 del open_words[current.name]
                 pending.pop()
                 continue
@@ -130,42 +144,46 @@ class TerminalReader:
                 pending.append(inner)
         return self._done[word.name]
 
-    def body(self, group: tree.Group) -> int:
-        """The expression of alternatives."""
-        return self.store.union([self.option(option) for option in group.options])
+    def _body(self, group: tree.Group) -> int:
+        """Alternatives."""
+        options = [self._option(option) for option in group.options]
+        return options[0] if len(options) == 1 else self._writer.program.union(options)
 
-    def option(self, option: tree.Option) -> int:
-        """The expression of what ``&`` joins."""
+    def _option(self, option: tree.Option) -> int:
+        """What ``&`` joins."""
         if option.alias:
             self.fail("an alias names what a rule derives; remove it from this terminal", option.alias)
-        complements, others = [], []
+        writer, complements, others = self._writer, [], []
         for sequence in option.sequences:
             if len(sequence) == 1 and isinstance(sequence[0], tree.Complement):
                 complements.append(self.store.complement(self.part(sequence[0].body)))
             else:
-                others.append(self.store.concat(*map(self.part, sequence)))
+                parts = list(map(self._part, sequence))
+                others.append(parts[0] if len(parts) == 1 else writer.program.concat(parts))
+        if len(option.sequences) == 1 and others:
+            return others[0]
         if not others:  # what complements leave need not be UTF-8
-            others.append(self._any_text)
-        return self.store.intersection([*others, *complements])
+            others.append(writer.write(_ANY_TEXT))
+        return known(self.store.intersection([*map(writer.expression, others), *complements]))
 
-    def part(self, part: tree.Part) -> int:
-        """The expression of one part. Raises GrammarSyntaxError, GrammarUnsupported or LimitExceeded."""
-        store = self.store
+    def _part(self, part: tree.Part) -> int:
+        store, writer = self.store, self._writer
         match part:
             case tree.Word():
                 if not tree.is_terminal_name(part.name):
                     self.fail(f"{part.name} is a rule; a terminal is made of terminals only", part)
-                return self.named(part)
+                return self._named(part)
             case tree.Group():
-                return self.body(part)
+                return self._body(part)
             case tree.Repetition(body=body, low=low, high=high):
-                return store.repeat(self.part(body), low, high)
+                return writer.program.repeat(self._part(body), low, high)
             case tree.Complement(body=body):
-                return store.intersection([self._any_text, store.complement(self.part(body))])
+                any_text = writer.expression(writer.write(_ANY_TEXT))
+                return known(store.intersection([any_text, store.complement(self.part(body))]))
             case tree.Text() | tree.Pattern() | tree.Range():
-                return self.leaf(part)
+                return self._leaf(part)
             case tree.Structured(directive="%regex"):
-                return self.run_of_chunks(part)
+                return known(self.run_of_chunks(part))
             case tree.Structured():
                 self.fail("a JSON schema is no regular language; %json stands in rules only", part)
             case tree.Special():
@@ -174,11 +192,12 @@ class TerminalReader:
                 self.fail(f"{part.name} is a template; templates stand in rules only", part)
         raise AssertionError(part)
 
-    def leaf(self, part: tree.Text | tree.Pattern | tree.Range) -> int:
-        """The expression of a string, a regex or a range."""
+    def _leaf(self, part: tree.Text | tree.Pattern | tree.Range) -> int:
+        """A string, a regex or a range."""
+        writer = self._writer
         match part:
             case tree.Pattern():
-                return lower(self.regex(part), self.store)
+                return writer.write(self.regex(part))
             case tree.Range(low=low, high=high):
                 ends = [self.string(low), self.string(high)]
                 if (
@@ -187,12 +206,12 @@ class TerminalReader:
                     or ends[1] < ends[0]
                 ):
                     self.fail('a range is from one character to a later one, as in "a".."z", without suffixes', part)
-                return lower(CharSet(((ord(ends[0]), ord(ends[1])),)), self.store)
+                return writer.write(CharSet(((ord(ends[0]), ord(ends[1])),)))
         characters = self.string(part)
         if part.written.endswith("i"):
             folded = (CharSet(fold_closure(((ord(character), ord(character)),))) for character in characters)
-            return lower(concat(folded), self.store)
-        return self.store.literal(characters.encode()) if characters else EMPTY
+            return writer.write(concat(folded))
+        return writer.program.literal(characters.encode()) if characters else known(EMPTY)
 
     def run_of_chunks(self, part: tree.Structured) -> int:
         """The expression of ``%regex``: any run of the chunks of a text. O(chunks)."""

@@ -166,7 +166,7 @@ def parts_in(group: Group) -> Iterator[Part]:
         if isinstance(part, Group):
             inner = [piece for option in part.options for sequence in option.sequences for piece in sequence]
             pending.extend(reversed(inner))
-        elif isinstance(part, Repetition | Complement):
+        elif isinstance(part, (Repetition, Complement)):
             pending.append(part.body)
         else:
             yield part
