@@ -20,8 +20,8 @@ finitely many states. This is how an alternating tree automaton is made nondeter
   `making`: which shapes are on the way;
 - `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
   the automata of their texts; `number_texts`: which of these are written;
-- `string_set`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`, `uri_formats`,
-  `regex_format`: those of strings; `blanks`: those without runaway blanks;
+- `string_set`, `string_demands`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`,
+  `uri_formats`, `regex_format`: those of strings; `blanks`: those without runaway blanks;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
 - `unique_items`: where a matcher has to remember items that must differ;
 - `lazy_frames`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the program.

@@ -224,7 +224,8 @@ class ValueWriter:
         return builder.counted(low, high, following, builder.terminal(counted), found[0].state_count)
 
     def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
-        may_be_refused = any(each.multiples or each.not_multiples for each in numbers)
+        normal = [each.normal for each in numbers if each.normal is not None]
+        may_be_refused = any(each.multiples not in ((), (1,)) or each.not_multiples for each in normal)
         if may_be_refused:
             try:
                 _numbers_automaton(numbers, self._natural, self._digits)

@@ -5,13 +5,16 @@ states must be proved to be live. Most often it can be spared. A pattern may imp
 at most 10); or all that varies in it is one repeat of single code points, which then takes over the bounds
 (``^[a-z][a-z0-9-]*$`` with at most 63 is ``^[a-z][a-z0-9-]{0,62}$``).
 
+Where none of that is so, the lengths of matches mostly show that the product has texts: all lengths between two bounds
+occur (`Lengths.each`), or the least of them is long enough. Then nothing has to be proved before a text gets there.
+
 Lengths are counted in code points.
 """
 
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tokdfa.regex.syntax_tree import (
     NEVER,
@@ -25,7 +28,6 @@ from tokdfa.regex.syntax_tree import (
     alternation,
     concat,
     repeat,
-    walk,
 )
 
 if TYPE_CHECKING:
@@ -79,17 +81,32 @@ class Lengths(NamedTuple):
         return False
 
 
-def lengths_of(node: Node, known: dict[int, Lengths] | None = None) -> Lengths:
-    """The lengths of the matches of `node`. `known`: of nodes by identity; those below are added, each once."""
+#: Lengths by the identity of a node, and the node, so that its id stays its own.
+KnownLengths: TypeAlias = dict[int, tuple[Lengths, Node]]
+
+
+def lengths_of(node: Node, known: KnownLengths | None = None) -> Lengths:
+    """The lengths of the matches of `node`. `known`: of nodes by identity, which are kept; those below are added."""
     known = {} if known is None else known
-    if id(node) not in known:
-        for each in reversed(list(walk(node))):
-            if id(each) not in known:
-                known[id(each)] = _lengths(each, known)
-    return known[id(node)]
+    nodes, pending = [], [node]
+    while pending:
+        current = pending.pop()
+        if id(current) in known:
+            continue
+        nodes.append(current)
+        if isinstance(current, Concat):
+            pending += current.parts
+        elif isinstance(current, Alternation):
+            pending += current.options
+        elif isinstance(current, Repeat):
+            pending.append(current.body)
+    for current in reversed(nodes):
+        if id(current) not in known:
+            known[id(current)] = _lengths(current, known), current
+    return known[id(node)][0]
 
 
-def _lengths(node: Node, known: dict[int, Lengths]) -> Lengths:
+def _lengths(node: Node, known: KnownLengths) -> Lengths:
     """The same, those of its parts being known."""
     match node:
         case Empty():
@@ -98,14 +115,14 @@ def _lengths(node: Node, known: dict[int, Lengths]) -> Lengths:
             is_plain = any(first < 0xD800 or last > 0xDFFF for first, last in ranges)
             return Lengths(1, 1, 1 if is_plain else None, is_plain)
         case Concat(parts=parts):
-            inside = [known[id(part)] for part in parts]
+            inside = [known[id(part)][0] for part in parts]
             size = _sum(part.size for part in inside)
             # what any number of characters can be added to has every length
             each = any(part.each and part.most is None for part in inside) or all(part.each for part in inside)
             most = _sum(part.most for part in inside)
             return Lengths(sum(part.least for part in inside), most, size, each and size is not None)
         case Alternation(options=options):
-            inside = sorted((known[id(option)] for option in options), key=itemgetter(0))
+            inside = sorted((known[id(option)][0] for option in options), key=itemgetter(0))
             size = _sum(option.size for option in inside)
             end: int | None = inside[0].least - 1  # of the lengths that are known to occur
             for option in inside:
@@ -115,7 +132,7 @@ def _lengths(node: Node, known: dict[int, Lengths]) -> Lengths:
             most = None if None in highs else max(high for high in highs if high is not None)
             return Lengths(inside[0].least, most, size, end == most and size is not None)
         case Repeat(body=body, low=low, high=high):
-            least, most, size, each = known[id(body)]
+            least, most, size, each = known[id(body)][0]
             rounds = max(low, 1)  # if these and one more leave no gap, all do
             each &= low > 0 or least <= 1
             each &= high == rounds or most is None or least * (rounds + 1) <= most * rounds + 1
@@ -134,12 +151,12 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return total
 
 
-def narrow(body: Node, low: int, high: int | None) -> Node | None:
+def narrow(body: Node, low: int, high: int | None, known: KnownLengths | None = None) -> Node | None:
     """The matches of `body`, which has no assertion, of lengths from `low` to `high`; NEVER if there are none.
 
     None if that takes a counter: unless one part of `body` at most varies in length, and it is a repeat of one set.
     """
-    known: dict[int, Lengths] = {}
+    known = {} if known is None else known
     least, most, *_ = lengths_of(body, known)
     if low <= least and (high is None or (most is not None and most <= high)):
         return body

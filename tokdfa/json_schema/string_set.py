@@ -21,7 +21,7 @@ are made on demand only, so a bound of 1,000,000 costs what is read of it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,13 +34,14 @@ from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
-from tokdfa.json_schema.string_lengths import Lengths, anchored_body, lengths_of, narrow, without_ends
-from tokdfa.regex.char_sets import ALL, SURROGATES, complement, union
+from tokdfa.json_schema.string_demands import Demands
+from tokdfa.regex.char_sets import ALL
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
-from tokdfa.regex.lower import UTF8, Encoding, lower
+from tokdfa.regex.lower import lower
 from tokdfa.regex.program import Program
-from tokdfa.regex.syntax_tree import NEVER, CharSet, Node, repeat
+from tokdfa.regex.syntax_tree import NEVER
+from tokdfa.regex.tree_writer import UTF8, Encoding
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -126,7 +127,7 @@ class StringSet(NamedTuple):
         can wait until it is needed.
 
         That takes one small pattern or format, without assertions but ``^`` and ``$`` at its ends, and some of whose
-        texts are surely as long as is demanded.
+        texts are surely as long as is demanded; or what is forbidden is like that, and leaves some.
         """
         return _is_easy(self)
 
@@ -232,64 +233,12 @@ def _build(strings: StringSet, escapes: Escapes, explicit_states: int) -> Dfa | 
         return lazy
 
 
-@dataclass
-class _Demands:
-    """What is demanded of a text: trees that it matches as a whole, trees found in it, trees not found; its length."""
-
-    whole: list[Node] = field(default_factory=list)
-    found: list[Node] = field(default_factory=list)
-    absent: list[Node] = field(default_factory=list)
-    low: int = 0
-    high: int | None = None
-    impossible: bool = False
-
-    def add(self, pattern: str) -> None:
-        node = parse_pattern(pattern)
-        body = anchored_body(node)
-        if body is not None:
-            self.whole.append(body)
-        elif not finds_everywhere(node):
-            self.found.append(node)
-
-    def forbid(self, pattern: str, wide: bool) -> None:
-        node = parse_pattern(pattern, wide)
-        if isinstance(node, CharSet):  # all characters are others; no complement has to be built
-            self.whole.append(repeat(CharSet(complement(union(node.ranges, SURROGATES))), 0, None))
-            return
-        self.absent.append(node)
-        self.impossible |= finds_everywhere(node)
-
-    def drop_implied_lengths(self) -> None:
-        """Drop the lengths that are implied."""
-        if not self.low and self.high is None:
-            return
-        known: dict[int, Lengths] = {}
-        whole = [lengths_of(body, known) for body in self.whole]
-        for least, most, *_ in whole:
-            self.impossible |= self.high is not None and self.high < least
-            self.impossible |= most is not None and most < self.low
-        found = [lengths_of(node, known) for node in self.found]
-        if any(lengths.least >= self.low for lengths in (*whole, *found)):
-            self.low = 0
-        if self.high is not None and any(most is not None and most <= self.high for _, most, *_ in whole):
-            self.high = None
-
-    def settle_lengths(self) -> None:
-        """Drop the lengths that are implied, and let a pattern take them over where it can."""
-        self.drop_implied_lengths()
-        for index, body in enumerate(self.whole):
-            if self.low or self.high is not None:
-                narrowed = narrow(body, self.low, self.high)
-                if narrowed is not None:
-                    self.whole[index], self.low, self.high = narrowed, 0, None
-
-
 @lru_cache(maxsize=512)
-def _read_demands(strings: StringSet) -> _Demands:
+def _read_demands(strings: StringSet) -> Demands:
     """The demands of a set but for its values. They are kept, and not to be changed."""
     parts = len(strings.patterns) + len(strings.not_patterns) + len(strings.formats) + len(strings.not_formats)
     spend(NS_PER_DEMAND * parts)
-    demands = _Demands(low=strings.min_length, high=strings.max_length)
+    demands = Demands(low=strings.min_length, high=strings.max_length)
     for pattern in dict.fromkeys(strings.patterns):
         demands.add(pattern)
     for name in dict.fromkeys(strings.formats):
@@ -302,6 +251,9 @@ def _read_demands(strings: StringSet) -> _Demands:
     for name in dict.fromkeys(strings.not_formats):
         demands.forbid(outside_of(name), wide=False)
     demands.impossible |= demands.high is not None and demands.high < demands.low
+    demands.impossible |= bool(
+        {*strings.patterns} & {*strings.not_patterns} or {*strings.formats} & {*strings.not_formats}
+    )
     demands.settle_lengths()
     return demands
 
@@ -381,19 +333,14 @@ def _spelled_out(strings: StringSet) -> StringSet:
 @lru_cache(maxsize=4096)
 def _is_easy(strings: StringSet) -> bool:
     strings = strings.spelled_out
-    if strings.values is not None or strings.not_values:
+    if strings.values is not None:
         return False
     demands = _read_demands(strings)
-    positive = [*demands.whole, *demands.found]
-    if len(positive) != 1 or demands.absent or demands.impossible:
+    is_plain = not (demands.whole or demands.found or demands.absent or strings.not_values)
+    if demands.impossible or demands.low > EASY_SIZE or is_plain:
         return False
-    options = [(lengths_of(body), is_whole or bool(demands.whole)) for body, is_whole in without_ends(positive[0])]
-    if sum(EASY_SIZE + 1 if lengths.size is None else lengths.size for lengths, _ in options) > EASY_SIZE:
-        return False
-    # text around what is found makes it as long as need be
-    return demands.low <= EASY_SIZE and any(
-        lengths.meet(demands.low if is_whole else 0, demands.high) for lengths, is_whole in options
-    )
+    size = demands.size
+    return size is not None and size <= EASY_SIZE and demands.have_more_texts(len(strings.not_values))
 
 
 @lru_cache(maxsize=4096)
@@ -407,7 +354,7 @@ def _is_empty(strings: StringSet) -> bool:
     positive = [*demands.whole, *demands.found]
     if not positive and not demands.absent and len(strings.not_values) < SCALAR_VALUES:
         return demands.high == 0 and "" in strings.not_values
-    if _is_easy(strings):
+    if demands.have_more_texts(len(strings.not_values)):
         return False
     has_more = demands.absent or strings.not_values or demands.low or demands.high is not None
     if len(positive) == 1 and not has_more and not positive[0].assertions:
