@@ -171,6 +171,9 @@ def test_proofs_of_emptiness() -> None:
     assert StringSet(patterns=("a",), not_patterns=("a",)).is_empty()
     assert StringSet(patterns=("(?=a)b",)).is_empty()
     assert StringSet(not_patterns=(".*",)).is_empty()
+    for endless in (r"^[\ud800-\udfff]+$", "(?=a)b", "^(?=b)c+$"):  # but without texts
+        assert StringSet(patterns=(f"^a$|{endless}",), not_values=frozenset("a")).is_empty()
+        assert StringSet(patterns=(f"^a$|{endless}",), not_patterns=("^[ab]$",)).is_empty()
     for every in (r"[\s\S]", r"[^\ud800-\udfff]"):
         assert not StringSet(not_patterns=(every,)).is_empty()
         assert StringSet(not_patterns=(every,), min_length=1).is_empty()

@@ -76,7 +76,9 @@ class Demands:
         bodies = without_ends(self.found[0]) if self.found else [(body, True) for body in self.whole]
         options = [(lengths_of(body, self._lengths), is_whole) for body, is_whole in bodies]
         # text around what is found makes it as long as need be
-        endless = self.high is None and (not positive or any(one.most is None or not whole for one, whole in options))
+        endless = self.high is None and (
+            not positive or any(one.size is not None and (one.most is None or not whole) for one, whole in options)
+        )
         meets = not positive or any(one.meet(self.low if is_whole else 0, self.high) for one, is_whole in options)
         if not meets or (hidden and not endless):
             return False
