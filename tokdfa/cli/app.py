@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 import tokdfa
-from tokdfa.cli import arguments, cache, experiments, models, proper, show, skew, warmup
+from tokdfa.cli import arguments, cache, models, proper, shipped_experiments, show, skew, warmup
 from tokdfa.cli import report as reports
 from tokdfa.cli.text import plain, print_error, print_plain, print_table
 from tokdfa.errors import TokdfaError
@@ -93,7 +93,7 @@ def run(
 
         config = load_config(file, arguments.read_settings(settings or []))
         console.print(f"[bold]{config.name}[/]: {plain(config.question)}", highlight=False)
-        experiments.print_missing(config, console)
+        shipped_experiments.print_missing(config, console)
         plan = describe(config, folder, fresh)
         console.print(plain(str(plan)), highlight=False)
         if dry_run:
@@ -132,7 +132,7 @@ for command in _elsewhere:
 @app.command("experiments")
 def list_experiments() -> None:
     """List the experiments that come with the package: what each asks, how long it takes, what it needs."""
-    experiments.print_experiments(console)
+    shipped_experiments.print_experiments(console)
 
 
 @app.command("backends")

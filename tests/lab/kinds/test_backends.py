@@ -9,8 +9,8 @@ import pytest
 
 from tests.lab.run.experiments import experiment, run_all
 from tokdfa.lab.kinds.backends import KIND
+from tokdfa.lab.report.contents import build_headlines
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.kinds import build_headlines
 from tokdfa.lab.run.store import open_run
 
 #: label -> (options, compile in s, nanoseconds of the masks, tokens that differ)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.lab.run.fake_backends import Fake
-from tokdfa.lab.measure.measure import Contender, Outcome
+from tokdfa.lab.measure.contenders import Contender, Outcome
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:

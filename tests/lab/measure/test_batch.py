@@ -7,7 +7,7 @@ from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Regex
 from tokdfa.lab.measure import batch
 from tokdfa.lab.measure.batch import Batch, measure_batches, spread_places
-from tokdfa.lab.measure.measure import Contender, Outcome
+from tokdfa.lab.measure.contenders import Contender, Outcome
 from tokdfa.lab.measure.workloads import Walk
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 from tests.lab.report.synthetic import HOSTILE, PROVENANCE, FakeRun, config
 from tokdfa.lab.declare.cells import Cell, Table, escape_markdown, visible
 from tokdfa.lab.report import tables
+from tokdfa.lab.report.contents import build_charts, build_headlines, build_tables
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.kinds import build_charts, build_headlines, build_tables
 
 FOLDER = Path("made-up")
 

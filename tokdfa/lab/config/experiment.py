@@ -21,8 +21,8 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from tokdfa.lab.config.shipped import installed_folder
 from tokdfa.lab.measure.batch import Batch  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
+from tokdfa.lab.measure.contenders import MEASURES
 from tokdfa.lab.measure.limits import Limits
-from tokdfa.lab.measure.measure import MEASURES
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.workloads import Workload, canonical_json
 

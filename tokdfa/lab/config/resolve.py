@@ -19,8 +19,8 @@ from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
 from tokdfa.lab.config.shipped import find_experiment
 from tokdfa.lab.config.yaml_source import YamlSource, read_yaml
 from tokdfa.lab.kinds import find_kind, targets
+from tokdfa.lab.measure.contenders import DEFAULT_MEASURES
 from tokdfa.lab.measure.growing import PART
-from tokdfa.lab.measure.measure import DEFAULT_MEASURES
 from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:

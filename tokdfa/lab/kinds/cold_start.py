@@ -38,9 +38,9 @@ from tokdfa.lab.declare import Bars, Kind, Listing, Say, Summary, Tally
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.cold_start_process import PHASES
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
+from tokdfa.lab.measure.contenders import rotated
 from tokdfa.lab.measure.engines import Engines  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.limits import OK, Failure
-from tokdfa.lab.measure.measure import rotated
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

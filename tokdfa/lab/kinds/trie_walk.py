@@ -39,7 +39,7 @@ from tokdfa.lab.declare import Column, Curves, Kind, Pivot, Quotient, Say, Stat,
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
-from tokdfa.lab.measure.measure import positions
+from tokdfa.lab.measure.contenders import positions
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.regex.compile import compile_lazy
 from tokdfa.vocabulary.cycle_clock import cycle_ns

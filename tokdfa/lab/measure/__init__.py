@@ -11,9 +11,9 @@ Columns that are never mixed:
 - memory: the peak while compiling, and what is retained after the masks of the walks, in a process of their own.
 
 How it is kept fair (each rule stands where it is applied): contenders take turns (A B C, B C A, ...), so that drift of
-the machine hits all alike (`measure`); one thread, garbage collection off, every call made once untimed before
-(`clock`, `measure`); every contender sees the same tokens, and its masks are compared on the way (`workloads`,
-`measure`); a contender that hangs, swallows the memory or dies gets a row that says so (`limits`).
+the machine hits all alike (`contenders`); one thread, garbage collection off, every call made once untimed before
+(`clock`, `contenders`); every contender sees the same tokens, and its masks are compared on the way (`workloads`,
+`contenders`); a contender that hangs, swallows the memory or dies gets a row that says so (`limits`).
 
 Not done: no outlier is removed, no minimum is taken; every sample is stored, and reports have percentiles of all.
 """

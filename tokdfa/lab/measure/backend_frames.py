@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.stats import exponent
+from tokdfa.lab.measure.contenders import SHARED_PHASES
 from tokdfa.lab.measure.growing import PART
-from tokdfa.lab.measure.measure import SHARED_PHASES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,8 +22,8 @@ from pydantic import Field
 from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_masks
 from tokdfa.lab.measure.clock import collector_off, time_call
+from tokdfa.lab.measure.contenders import Contender, Sample, rotated
 from tokdfa.lab.measure.limits import Failure, attempt
-from tokdfa.lab.measure.measure import Contender, Sample, rotated
 from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
     from tokdfa.constraint import Constraint
-    from tokdfa.lab.measure.measure import Begin
+    from tokdfa.lab.measure.contenders import Begin
     from tokdfa.lab.measure.workloads import Walk
 
     #: int32, shape (matchers, words), C-contiguous.

@@ -5,7 +5,7 @@
 
 A report reads the run's store and nothing else, so it can be written again at any time, on any machine, from a run that
 is still unfinished. The way of the data: `data` reads a run; its kind has declared tables, charts and sentences
-(`tokdfa.lab.declare`), which `kinds` builds; `page` gathers them and writes Markdown, `html` fills the template
+(`tokdfa.lab.declare`), which `contents` builds; `page` gathers them and writes Markdown, `html` fills the template
 ``page.html.j2``; `write` makes the files. `compare` says what has changed from one
 run to another, by the columns that the kind has declared.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.cells import escape_markdown
-from tokdfa.lab.report import kinds
+from tokdfa.lab.report import contents
 from tokdfa.lab.report.data import RunData
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ class Page:
             name=data.name,
             question=data.question,
             made=readable_time(data.provenance.get("started")),
-            headlines=kinds.build_headlines(data),
-            tables=kinds.build_tables(data),
-            plots=kinds.build_charts(data),
+            headlines=contents.build_headlines(data),
+            tables=contents.build_tables(data),
+            plots=contents.build_charts(data),
             experiment=_yaml(data.config),
             command=command(Path(run.folder)),
         )

@@ -15,7 +15,7 @@ The path of one group: a thread takes a worker and, if several groups are measur
 (`slots`). The worker process loads the tokenizer and the backends once and forks a process for each job (`worker`). The
 fork measures (`jobs`, with the parts of `tokdfa.lab.measure`) and sends what it has found. If it hangs, swallows the
 memory or dies, the thread knows from the board which contender was at work, and the group begins again without it
-(`tasks`).
+(`group_task`).
 """
 
 from tokdfa.core.packages import require_extra

@@ -40,9 +40,9 @@ from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.machine import machine_facts
 from tokdfa.lab.run import provenance
 from tokdfa.lab.run.cores import usable_processors
+from tokdfa.lab.run.group_task import GroupTask
 from tokdfa.lab.run.kernel_steps import steps_of_experiment
 from tokdfa.lab.run.slots import RunEnded, Slots
-from tokdfa.lab.run.tasks import GroupTask
 from tokdfa.lab.run.worker import Answer, adopt
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
-    from tokdfa.lab.run.tasks import Measured
+    from tokdfa.lab.run.group_task import Measured
 
 #: The scheduler that is a cluster on this machine, started for the run and ended with it.
 LOCAL = "dask:local"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
-    from tokdfa.lab.run.tasks import Measured
+    from tokdfa.lab.run.group_task import Measured
 
 #: Groups at work at a time, each with a thread of ours that waits for it, however large a cluster is.
 MAX_AT_WORK = 1_000

@@ -16,9 +16,9 @@ from tokdfa.core import jit
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.measure.batch import measure_batches
 from tokdfa.lab.measure.cases import NOBODY, CaseQueue
+from tokdfa.lab.measure.contenders import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.growing import load_part
 from tokdfa.lab.measure.limits import Failure, attempt, failure_of
-from tokdfa.lab.measure.measure import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import Strings, Texts, plan_walks

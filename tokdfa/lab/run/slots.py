@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.locks import new_lock
 from tokdfa.lab.run.cores import take_cores, threads_of
-from tokdfa.lab.run.tasks import GroupTask
+from tokdfa.lab.run.group_task import GroupTask
 from tokdfa.lab.run.worker import POLL_SECONDS, Worker
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
-    from tokdfa.lab.run.tasks import Measured
+    from tokdfa.lab.run.group_task import Measured
 
     #: Is told what is being measured; may raise RunEnded.
     Tell = Callable[[str], None]

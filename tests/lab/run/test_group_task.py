@@ -9,11 +9,11 @@ import pytest
 from tests.lab.run.experiments import experiment, trick
 from tokdfa.lab.config.expand import expand_groups
 from tokdfa.lab.config.resolve import load_config
+from tokdfa.lab.measure.contenders import Outcome, Sample
 from tokdfa.lab.measure.limits import Failure
-from tokdfa.lab.measure.measure import Outcome, Sample
 from tokdfa.lab.measure.workloads import Walk
+from tokdfa.lab.run.group_task import GroupTask
 from tokdfa.lab.run.jobs import GroupResult
-from tokdfa.lab.run.tasks import GroupTask
 from tokdfa.lab.run.worker import Answer
 
 WALKS = (Walk((97,), None, False, False),)

@@ -8,7 +8,7 @@ import pytest
 from tests.lab.measure.fakes import byte_vocabulary, contenders, ignore
 from tests.lab.run.fake_backends import journal
 from tokdfa.constraint import Regex
-from tokdfa.lab.measure.measure import (
+from tokdfa.lab.measure.contenders import (
     measure_compiles,
     replay,
     replay_seen,

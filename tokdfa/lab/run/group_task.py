@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.cases import NOBODY
+from tokdfa.lab.measure.contenders import Outcome
 from tokdfa.lab.measure.limits import GOT_THROUGH, Failure
-from tokdfa.lab.measure.measure import Outcome
 from tokdfa.lab.run.jobs import GroupResult, Job
 
 if TYPE_CHECKING:
