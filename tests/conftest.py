@@ -49,7 +49,7 @@ FAST = {
     "skew": "eos",
     "tasks": "tasks",
     "lab/measure": "workloads oracle engines",
-    "lab/run": "tasks",
+    "lab/run": "group_task",
     "lab/declare": "models",
     "cli": "models",
 }

@@ -22,6 +22,7 @@ from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.kinds.worth import KIND, Settings
 from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.ways import ANSWER, REASON
 from tokdfa.lab.measure.workloads import derive_seed
 from tokdfa.lab.run.execute import run
 from tokdfa.lab.run.store import open_run
@@ -92,6 +93,49 @@ def test_answers_and_passes_are_those_of_the_loops(rows, settings):
             )
             assert mine["cars"]["finished"] == bool(drawn.sequences)
             assert mine["cars"]["passes"] == kept.misses
+
+
+def test_each_way_pays_for_its_own_masks(settings, monkeypatch):
+    made = []
+
+    def create(*given, **options):
+        backend = create_backend(*given, **options)
+        compile_one = backend.compile
+        monkeypatch.setattr(backend, "compile", lambda constraint: made.append(compile_one(constraint)) or made[-1])
+        return backend
+
+    monkeypatch.setattr("tokdfa.lab.kinds.worth.create_backend", create)
+    ways = [{"method": "masks"}, {"method": "masks", "temperature": 0.5, "label": "cold"}]
+    rows = KIND.measure(settings | {"tasks": ["dates"], "ways": ways}, seed=5)
+    assert [row["status"] for row in rows if row["part"] == "answer"] == ["ok"] * 4
+    assert len(made) == 2, "the two items share a constraint, the two ways do not"
+
+
+def test_a_line_of_reasoning_has_the_temperature_of_its_way(settings):
+    ways = [
+        {"method": "reason", "size": 3, "greedy": True},
+        {"method": "reason", "size": 3, "temperature": 1e-9, "label": "cold"},
+    ]
+    rows = KIND.measure(settings | {"tasks": ["topics"], "ways": ways, "items": 1}, seed=5)
+    greedy, cold = (row for row in rows if row["part"] == "answer")
+    entry = settings["models"][0]
+    tokenizer = load_tokenizer(entry["tokenizer"])
+    model, item = load_model(entry["name"], tokenizer), load_task("topics").items[0]
+    asked = item.prompt.removesuffix(ANSWER) + REASON
+    context, line = (*model.start_tokens, *tokenizer.encode(asked)), []
+    while len(line) < 3:
+        token = int(model.log_probabilities([(*context, *line)])[0].argmax())
+        if token in model.vocabulary.end_tokens:
+            break
+        line.append(token)
+        if b"\n" in model.vocabulary.token_bytes(token):
+            break
+    said = model.vocabulary.spell(line).partition(b"\n")[0].strip().decode(errors="replace")
+    compiled = tokdfa.compile(item.constraint, tokenizer, backend="pushdown_trie")
+    prompt = tokenizer.encode(f"{asked} {said}\n{ANSWER}")
+    found = generate(model, compiled, prompt, Sampler(greedy=True), load_task("topics").max_tokens)
+    assert greedy["text"] == cold["text"] == found.text.decode()
+    assert greedy["passes"] == cold["passes"] == found.model_calls + len(line)
 
 
 PROMPTS = [
@@ -180,6 +224,8 @@ def test_what_is_not_asked_is_a_row_and_a_shorter_run_has_the_same_answers(rows,
         ({"prompted": [{"label": "a", "prompt": "b", "grammar": 'start: "a"'}]}, OptionError, "cannot be judged"),
         ({"ways": [{"method": "masks", "backend": "pushdown"}]}, UnknownNameError, "pushdown"),
         ({"ways": [{"method": "masks", "json_schema": {"profil": "all"}}]}, OptionError, "profil"),
+        ({"ways": [{"method": "smc", "temperature": 0.8}]}, OptionError, "smc takes no temperature; leave it out"),
+        ({"ways": [{"method": "none", "label": "a", "greedy": True}]}, OptionError, "a: none takes no greedy"),
     ],
 )
 def test_wrong_settings_are_named_before_the_run(settings, change, error, words):
@@ -192,7 +238,7 @@ def row(item, way, score, passes, outcome="valid", status="ok"):
     made = {"part": "answer", "model": "small", "task": "t", "item": item, "way": way, "method": way, "status": status}
     return made | {
         "message": "", "text": "x", "finished": outcome != "named", "valid": outcome == "valid", "score": score,
-        "passes": passes, "tokens": 3, "seconds": 1.0, "mask_seconds": 0.25, "outcome": outcome,
+        "passes": passes, "tokens": 3, "steps": 4, "seconds": 1.0, "mask_seconds": 0.25, "outcome": outcome,
     }  # fmt: skip
 
 

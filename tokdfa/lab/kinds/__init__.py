@@ -21,8 +21,13 @@ ADDED: dict[str, str] = {}
 def targets() -> dict[str, str]:
     """Every kind with the place of its `Kind`, "module:attribute"; those of other packages last."""
     own = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    others = {entry.name: entry.value for entry in entry_points(group=GROUP)}
-    return {**others, **{name: f"{__name__}.{name}:KIND" for name in own}, **ADDED}
+    return {**_others(), **{name: f"{__name__}.{name}:KIND" for name in own}, **ADDED}
+
+
+@cache
+def _others() -> dict[str, str]:
+    """The kinds of other packages, name -> "module:attribute"; a scan of all that is installed."""
+    return {entry.name: entry.value for entry in entry_points(group=GROUP)}
 
 
 def find_kind(name: str) -> Kind:

@@ -19,6 +19,9 @@ as an answer does and has not the form. A constraint that is refused at compile 
 rows needs as many. Rows are made for all ways of a few items together (`tokdfa.lab.measure.together`), so the model's
 seconds of an answer are reckoned: its batches and the tokens that they read, at the price of a call and of a row that
 was measured on this task before (`tokdfa.lab.measure.model_price`). Reading the prompt is in no answer's seconds.
+
+``mask_seconds`` are a way's own: none uses masks that another has kept. What a backend shares between the constraints
+of a vocabulary (partitions of `pushdown_trie`, token effects of `earley_trie`) is paid for by the way that asks first.
 """
 
 from __future__ import annotations
@@ -164,7 +167,8 @@ class _Desk:
             if (made_of := canonical_json([name, options])) not in self._backends:
                 self._backends[made_of] = attempt(create_backend, name, vocabulary, **options)
             self._made_of[way.name] = made_of
-        self._compiled: dict[tuple[str, str], tuple[Constraint, CompiledConstraint | Failure]] = {}
+        #: By the name of the way.
+        self._compiled: dict[str, tuple[Constraint, CompiledConstraint | Failure]] = {}
         self._limits = limits_of(settings.entries(), settings.max_tokens)
 
     def answers(self, items: Sequence[Item]) -> Iterator[dict[str, Any]]:
@@ -185,13 +189,15 @@ class _Desk:
             yield place | (failure_of(found).columns if isinstance(found, BaseException) else found)
 
     def _compile(self, way: Way, constraint: Constraint) -> CompiledConstraint | Failure:
-        """The constraint by the backend of a way; the last one is kept, as the items of a task often share theirs."""
-        key = (self._made_of[way.name], canonical_json(way.json_schema))
-        if key not in self._compiled or self._compiled[key][0] != constraint:
-            backend = self._backends[key[0]]
+        """The constraint by the backend of a way; the last one is kept, as the items of a task often share theirs.
+
+        Each way has its own, with masks of its own: it would not pay for those that another one has made.
+        """
+        if way.name not in self._compiled or self._compiled[way.name][0] != constraint:
+            backend = self._backends[self._made_of[way.name]]
             made = backend if isinstance(backend, Failure) else attempt(backend.compile, way.constraint(constraint))
-            self._compiled[key] = (constraint, made)
-        return self._compiled[key][1]
+            self._compiled[way.name] = (constraint, made)
+        return self._compiled[way.name][1]
 
     def _answer(self, way: Way, compiled: CompiledConstraint, item: Item, model: LanguageModel) -> dict[str, Any]:
         """The columns of one answer."""
@@ -250,6 +256,7 @@ _VALID = Stat("valid", "share", "valid", resample=_OVER)
 _PASSES = Stat("passes", "mean", "passes an answer", resample=_OVER)
 _FORCED = Quotient("forced:sum", "steps:sum", "forced steps", "share", "higher")
 _MASKS = Quotient("mask_seconds:sum", "seconds:sum", "masks", "share", "lower")
+_A_STEP = Quotient("mask_seconds:sum", "steps:sum", "masks a step", "s", "lower")
 
 KIND = model_kind(
     Settings,
@@ -279,14 +286,14 @@ KIND = model_kind(
             "worth",
             "What each way is worth",
             "Means over the items that every way was asked, with 95 % bootstrap intervals over items. Silent: answers "
-            "that ended without the form. Masks: share of the time in questions to matchers.",
+            "that ended without the form. Masks: share of the time in questions to matchers; a step: their time for a "
+            "token of the answer or its end, with all that was drawn on the way.",
             by=("model", "way"),
             values=(
                 *(Stat("score", "count", "answers"), _SCORE, _VALID, Stat("silent", "share", "silent"), _PASSES),
                 *(Stat("finished", "share", "ended"), Stat("tokens", "mean", "tokens")),
                 Stat("seconds", "mean", "seconds an answer"),
-                _FORCED,
-                _MASKS,
+                *(_FORCED, _MASKS, _A_STEP),
             ),
             brief=("model", "way", "score", "valid", "passes an answer"),
         ),

@@ -2,8 +2,9 @@
 
 Methods: ``none``, the model alone to the end of its line; ``masks``, local masking; ``reason``, a line of free text and
 then local masking; and those of `tokdfa.decoding`, which approach the model's own distribution under the constraint:
-``rejection``, ``smc``, ``awrs``, ``asap``, ``cars``, ``adaptrack``, ``mcmc``. All sample at temperature 1, as those are
-defined. Of weighted sequences one is taken by its weight; of ASAp's the last one.
+``rejection``, ``smc``, ``awrs``, ``asap``, ``cars``, ``adaptrack``, ``mcmc``. Those sample at temperature 1, as
+they are defined; ``none`` does, too, as what the others are set against. ``masks`` and ``reason`` may have another
+temperature, or be greedy. Of weighted sequences one is taken by its weight; of ASAp's the last one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.engines import Engine, check_engines
 from tokdfa.lab.measure.settings import Strict, check_distinct
 from tokdfa.lab.measure.timed_matcher import TimedConstraint
+from tokdfa.mask import mask_from_bool
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
 
 #: What stands before an answer in the prompts of `tokdfa.tasks`, and before a line of reasoning in its place.
 ANSWER, REASON = "Output:\n", "Reasoning:"
+
+#: The methods of local masking, and what only they can be told.
+LOCAL = ("masks", "reason")
+LOCAL_OPTIONS = ("skip_forced", "always_ends", "greedy", "temperature")
 
 
 class Answer(NamedTuple):
@@ -57,10 +63,12 @@ class Way(Strict):
     """A method with its size. `label`: its name in tables, by default the method.
 
     `size`: particles (smc, awrs), samples (asap), steps (mcmc), tokens of reasoning (reason), at most so many drafts
-    (rejection, cars) or prefixes looked at (adaptrack); `proper`: masks of proper sequences only; `skip_forced`: the
-    model is not asked where one token may come, of masks and reason; `always_ends`, `greedy`, `temperature`: theirs,
-    too. `backend` with its `options`: makes the masks, by default the experiment's; `json_schema`: options of schemas,
-    such as ``profile: generation``, in place of their own.
+    (rejection, cars) or prefixes looked at (adaptrack); `proper`: masks of proper sequences only. `backend` with its
+    `options`: makes the masks, by default the experiment's; `json_schema`: options of schemas, such as ``profile:
+    generation``, in place of their own.
+
+    Of masks and reason only (`LOCAL_OPTIONS`): `skip_forced`, the model is not asked where one token may come;
+    `always_ends`; `greedy` and `temperature`, of the line of reasoning, too.
     """
 
     method: Literal["none", "masks", "reason", "rejection", "smc", "awrs", "asap", "cars", "adaptrack", "mcmc"]
@@ -79,6 +87,12 @@ class Way(Strict):
     def _is_possible(self) -> Way:
         check_engines([Engine(backend=self.backend, options=self.options)] if self.backend else [])
         self.constraint(JsonSchema(True))
+        for name in () if self.method in LOCAL else LOCAL_OPTIONS:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise OptionError(
+                    f"settings.ways: {self.name}: {self.method} takes no {name}; leave it out, or take the method "
+                    f"{' or '.join(LOCAL)}"
+                )
         return self
 
     def constraint(self, given: Constraint) -> Constraint:
@@ -145,7 +159,7 @@ def decode(
     started = time.perf_counter_ns()
     context = tokenizer.encode(prompt)
     found: Answer | Draws
-    if way.method in ("none", "masks", "reason"):
+    if way.method in ("none", *LOCAL):
         found = _local(way, counting, compiled, prompt, tokenizer, max_tokens, seed)
     else:
         found = _draw(way, counting, timed, context, max_tokens, seed, eos)
@@ -169,10 +183,11 @@ def _local(
     seed: int,
 ) -> Answer:
     if way.method == "none":
-        return _line(model, tokenizer.encode(prompt), max_tokens, seed)
+        return _line(model, tokenizer.encode(prompt), max_tokens, Sampler(seed=seed))
     if way.method == "reason":
         asked = prompt.removesuffix(ANSWER) + REASON
-        line = _line(model, tokenizer.encode(asked), way.size, seed).text.decode(errors="replace")
+        freely = Sampler(way.temperature, greedy=way.greedy, seed=seed)
+        line = _line(model, tokenizer.encode(asked), way.size, freely).text.decode(errors="replace")
         prompt = f"{asked} {line}\n{ANSWER}"
     context = tokenizer.encode(prompt)
     sampler = Sampler(way.temperature, greedy=way.greedy, seed=seed)
@@ -180,14 +195,15 @@ def _local(
     return Answer(found.tokens, found.text, found.finished, found.mask_seconds, found.forced)
 
 
-def _line(model: LanguageModel, context: list[int], max_tokens: int, seed: int) -> Answer:
+def _line(model: LanguageModel, context: list[int], max_tokens: int, sampler: Sampler) -> Answer:
     """What the model writes by itself to the end of a line, an end token, or the limit, without blanks around it."""
-    generator, vocabulary = random_generator(seed), model.vocabulary
+    vocabulary = model.vocabulary
+    every = mask_from_bool(np.ones(vocabulary.size, dtype=bool))
     tokens: list[int] = []
     before = (*model.start_tokens, *context)
     while len(tokens) < max_tokens:
         (row,) = model.log_probabilities([(*before, *tokens)])
-        token = draw_index(np.cumsum(np.exp(row)), generator)
+        token = sampler.choose(row, every)
         if token in vocabulary.end_token_set:
             return Answer(tuple(tokens), vocabulary.spell(tokens).strip(), True, 0.0)
         tokens.append(token)
