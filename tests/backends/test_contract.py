@@ -31,6 +31,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("token_index", {"lazy": True}),
     ("token_index", {"lazy": True, "walk": "per_token", "cache_masks": False}),
     ("token_index", {"minimal": False, "cache_masks": False}),
+    ("token_index", {"proper": True}),
+    ("token_index", {"lazy": True, "proper": True}),
     ("tokens_dfa", {"ready_masks": False, "reduce": False, "token_classes": "strings"}),
     ("tokens_dfa", {"token_classes": "none", "byte_classes": False, "threads": 2, "minimal": False}),
     ("tokens_dfa", {"proper": True}),

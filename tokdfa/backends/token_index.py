@@ -14,6 +14,7 @@ Options, each of them a variant that the literature has used:
 - ``cache_masks``: keep the mask of a state once made (see `tokdfa.vocabulary.mask_store`). Without it each mask is made
   anew, from the table or by a walk.
 - ``minimal``: minimise the DFA before indexing (explicit index only).
+- ``proper``: only proper sequences (`tokdfa.backends.proper`).
 
 Whether a token's text can still be completed is a matter of bytes if the vocabulary has every byte as a token; else of
 tokens, and then the index is explicit even if ``lazy`` is asked for (see `tokdfa.token_automata.liveness`).
@@ -27,9 +28,10 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.automata.liveness import coaccessible_states
-from tokdfa.backends.base import Backend, CompiledConstraint, Option
+from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.numbered_states import NumberedMatcher, NumberedStates, RowTable, set_ends
+from tokdfa.backends.proper import WithProper
 from tokdfa.constraint import JsonSchema
 from tokdfa.core.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, spells_every_byte
@@ -52,12 +54,13 @@ if TYPE_CHECKING:
 LAZY_STATES = 10_000_000
 
 
-class TokenIndex(Backend):
+class TokenIndex(WithProper):
     """See the module's docstring."""
 
     name: ClassVar[str] = "token_index"
     summary: ClassVar[str] = "DFA state x token -> state, explicit or on demand (the Outlines index)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "json_schema")
+    shared_limits: ClassVar[tuple[str, ...]] = ("max_states", "max_transitions")
     options: ClassVar[tuple[Option, ...]] = (
         Option("lazy", bool, False, "make states and masks when first needed instead of indexing all states"),
         Option("walk", str, "trie", "how the tokens allowed in a state are found", choices=("trie", "per_token")),
@@ -70,7 +73,7 @@ class TokenIndex(Backend):
         Option("mask_mb", int, 256, "limit on cached masks, in MB; past it the cache is emptied", minimum=1),
     )
 
-    def _compile(self, constraint: Constraint) -> CompiledConstraint:
+    def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.automata.algebra import minimize, trim
         from tokdfa.backends.base import Phases
         from tokdfa.regex.compile import compile_lazy, explicit_dfa
