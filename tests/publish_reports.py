@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def publish(run: Path, extra: list[str]) -> Path:
             kept.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(report / folder / file, kept / file)
         text = text.replace(f"]({folder}/", f"](figures/{kept.relative_to(REPORTS / 'figures').as_posix()}/")
-    settings = " ".join(f"--set {one}" for one in extra)
+    settings = " ".join(f"--set {shlex.quote(one)}" for one in extra)
     made = (
         f"*Made by `tokdfa run experiments/{name}.yaml`{f', with `{settings}`' if extra else ''}, which makes it "
         "again; times are those of the machine named at the end, so read ratios.*"
