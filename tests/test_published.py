@@ -1,14 +1,22 @@
-"""The small examples that the sources print, as they print them; `papers/claims.md` names each."""
+"""What is published: the small examples that the sources print, as they print them (`papers/claims.md` names each), and
+the pages of papers/reports, which what they name can make again.
+"""
 
 from __future__ import annotations
 
 import importlib.resources
+import re
+from pathlib import Path
 
 import pytest
 import sentencepiece
+import yaml
 
 import tokdfa
 from tokdfa.automata.byte_classes import byte_classes
+from tokdfa.lab.declare.cells import escape_markdown
+from tokdfa.lab.kinds import find_kind
+from tokdfa.lab.report.tables import FAILURES
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.regex.derivative import derive
 from tokdfa.regex.derivative_classes import DerivativeTable, partition_bytes
@@ -67,3 +75,53 @@ def test_splits_of_mistral_in_outlines_issue_669() -> None:
     lengths = [len(model.id_to_piece(number)) for number in range(model.get_piece_size())]
     assert sum(lengths) / len(lengths) == 5.029875
     assert sum(length - 1 for length in lengths) == 128_956
+
+
+ROOT = Path(__file__).parent.parent
+REPORTS, EXPERIMENTS = ROOT / "papers" / "reports", ROOT / "experiments"
+#: Pages of runs that had changes beside their commit, by the number of headings that no kind makes today: they are to
+#: be made again, and leave this list.
+OF_CHANGED_CHECKOUTS = {"canonicity": 9, "mask-lists": 0, "proper-schemas": 7, "scaling": 8}
+#: Pages of a clean commit, but of an earlier form, and the number of such headings; ``laws`` has those of two runs.
+OF_EARLIER_FORMS = {
+    "batch": 4,
+    "cost-vs-skew": 6,
+    "generation-profile": 3,
+    "improper-mass": 3,
+    "intoxication": 5,
+    "laws": 3,
+    "muting-growth": 1,
+    "proper-scaling": 5,
+    "quickstart": 1,
+    "saved-calls-lm": 6,
+    "skew-choices": 6,
+    "skew-json": 2,
+    "skew-regex": 2,
+    "text-growth": 2,
+    "trie-walk": 2,
+}
+
+
+def unknown_headings(page: Path) -> list[str]:
+    """The headings of the page of an experiment that the experiment's kinds do not declare."""
+    config = yaml.safe_load((EXPERIMENTS / f"{page.stem.replace('-', '_')}.yaml").read_text())
+    kind = config.get("kind", "backends")
+    kinds = [kind, *(config.get("settings", {}) if kind == "backends" else ())]
+    titles = {table.title for name in kinds for table in find_kind(name).tables}
+    known = {escape_markdown(title) for title in (*titles, FAILURES.title, "Charts", "Environment")}
+    return [head for head in re.findall(r"^## (.*)$", page.read_text(), re.M) if head not in known]
+
+
+def test_pages_are_of_clean_commits_and_of_what_kinds_tell_today() -> None:
+    changed, unknown = set(), {}
+    for page in REPORTS.glob("*.md"):
+        stated = re.search(r"^\| git · dirty +\| (\w+)", page.read_text(), re.M)
+        if (EXPERIMENTS / f"{page.stem.replace('-', '_')}.yaml").exists():
+            assert stated, page
+            unknown[page.stem] = len(unknown_headings(page))
+        if stated and stated[1] != "false":
+            changed.add(page.stem)
+    assert changed == set(OF_CHANGED_CHECKOUTS)
+    assert {name: count for name, count in unknown.items() if count or name in changed} == (
+        OF_CHANGED_CHECKOUTS | OF_EARLIER_FORMS
+    )
