@@ -19,7 +19,7 @@ from tokdfa.regex.compile import compile_lazy
 from tokdfa.regex.expression import ANY_BYTE, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import IS_LIVE, LazyDfa
 from tokdfa.regex.lazy_kernels import D_EXPLORED
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 
 @settings(max_examples=300)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tokdfa
-from tests.vocabulary.test_walk import ALPHABET
+from tests.vocabulary.test_byte_table import ALPHABET
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa.core.jit import kernel
 from tokdfa.vocabulary import walk_forms

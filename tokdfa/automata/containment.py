@@ -26,7 +26,7 @@ import numpy as np
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.core.key_map import find_place, new_map
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.byte_table import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,9 +23,9 @@ def explicit_automaton(constraint: Constraint, max_states: int, phases: Phases) 
         from tokdfa.json_schema.lower import lower_schema
 
         with phases.measure("parse"):
-            form, _ = lower_schema(constraint)
+            program, _ = lower_schema(constraint)
         with phases.measure("automaton"):
-            return program_dfa(form, constraint.name, max_states)
+            return program_dfa(program, constraint.name, max_states)
     from tokdfa.regex.compile import compile_lazy, explicit_dfa
 
     with phases.measure("parse"):

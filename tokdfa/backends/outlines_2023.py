@@ -1,10 +1,10 @@
 r"""The index of Outlines as it was in 2023: an FSM of interegular, and every token run from every state of it.
 
-Strategy (Willard and Louf, arXiv 2307.09702, algorithms 3 and 4; the baseline of 001, 002 and 003, and their first
-step). interegular turns the pattern into an FSM over characters. For every token, `find_sub_sequences` finds the state
-sequences that read it, whatever state they begin in; `map_states_to_vocabulary` collects them into a map from states to
-the tokens that lead on, and where to. A mask is a row of that map. All of it is plain Python, as it was: it shares no
-code with `token_index`, which is the same strategy done well, and each is an oracle of the other.
+Strategy (Willard and Louf, arXiv 2307.09702, algorithms 3 and 4; the baseline of the sources 001 to 003, and their
+first step). interegular turns the pattern into an FSM over characters. For every token, `find_sub_sequences` finds the
+state sequences that read it, whatever state they begin in; `map_states_to_vocabulary` collects them into a map from
+states to the tokens that lead on, and where to. A mask is a row of that map. All of it is plain Python, as it was: it
+shares no code with `token_index`, which is the same strategy done well, and each is an oracle of the other.
 
 One thing is added, as Outlines did soon after: tokens may cut a character in two, so the FSM reads the bytes of UTF-8
 (`bytes_of_characters`).

@@ -1,16 +1,16 @@
 """The token index: for every automaton state, which tokens may follow and which state each leads to.
 
-Strategy (Outlines; Willard and Louf, arXiv 2307.09702, and the baseline of 001). The constraint becomes a DFA over
-bytes; a token leads from one of its states to another by its bytes. The *index* is the table state x token -> state.
-A mask is the set of tokens in one row of it.
+Strategy (Outlines; Willard and Louf, arXiv 2307.09702, and the baseline of 001, outlines-core pull request 194). The
+constraint becomes a DFA over bytes; a token leads from one of its states to another by its bytes. The *index* is the
+table state x token -> state. A mask is the set of tokens in one row of it.
 
 Options, each of them a variant that the literature has used:
 
 - ``lazy``: no table at all. The DFA's states are made when first visited, and a state's mask by a trie walk when first
   asked for. Compiling then costs only the parse. Without it, the table of every state that tokens can reach is built in
   advance, in compressed rows (CSR): for each state the allowed tokens, as ranks in byte order, and their targets.
-- ``walk``: ``trie`` shares the prefixes of tokens (`tokdfa.vocabulary.walk`); ``per_token`` runs every token from every
-  state byte by byte, as Outlines first did.
+- ``walk``: ``trie`` shares the prefixes of tokens (`tokdfa.vocabulary.byte_table`); ``per_token`` runs every token from
+  every state byte by byte, as Outlines first did.
 - ``cache_masks``: keep the mask of a state once made (see `tokdfa.vocabulary.mask_store`). Without it each mask is made
   anew, from the table or by a walk.
 - ``minimal``: minimise the DFA before indexing (explicit index only).
@@ -37,8 +37,8 @@ from tokdfa.core.jit import kernel
 from tokdfa.token_automata.liveness import cannot_spell, spells_every_byte
 from tokdfa.token_automata.prefix_graphs import bytes_alive
 from tokdfa.token_automata.token_index import build_token_table
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN, walk, walk_collect
 from tokdfa.vocabulary.mask_store import MaskStore
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN, walk, walk_collect
 
 if TYPE_CHECKING:
     import numpy.typing as npt

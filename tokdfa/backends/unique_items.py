@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.pushdown_trie.compiled import PushdownTables
-    from tokdfa.json_schema.unique_items import Place
+    from tokdfa.json_schema.unique_items import Location
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 class UniqueItems(CompiledConstraint):
     """What a strategy made of a constraint, and what it does not remember."""
 
-    def __init__(self, plain: PushdownTables, places: list[Place]) -> None:
+    def __init__(self, plain: PushdownTables, locations: list[Location]) -> None:
         super().__init__(plain.constraint, plain.vocab, plain.backend_name)
         self.plain, self.phases, self.dropped, self.sizes = plain, plain.phases, plain.dropped, plain.sizes
         self.program = plain.program
-        self.scanner = Scanner(places)
+        self.scanner = Scanner(locations)
         #: Tokens that may end an item and have something behind a comma, which are read as a whole; and those that may
         #: close one.
         closing = b'}]"' if self.scanner.holds else b""

@@ -25,7 +25,7 @@ from tokdfa.json_schema.string_set import StringSet, string_automaton
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from tokdfa.json_schema.unique_items import Items, Place
+    from tokdfa.json_schema.unique_items import Items, Location
     from tokdfa.program.program import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -37,10 +37,10 @@ BLANKS = b" \t\n\r"
 #: In place of a state of the automaton of the former values: the one after the opening quote of a string. Most tokens
 #: with a quote end there, and that automaton is made anew for each item, so it is made when a byte behind is asked for.
 OPENED = 1 << 30
-#: What is open, outermost first; each a tuple that begins with one of these: a value is expected at a place; a string,
-#: or another scalar, of which nothing is to be remembered; an object; an array; an item that is compared; between an
-#: array and an item of it that is an array or object, the text of that so far. Where no strategy lets a text go on,
-#: nothing is open.
+#: What is open, outermost first; each a tuple that begins with one of these: a value is expected at a location; a
+#: string, or another scalar, of which nothing is to be remembered; an object; an array; an item that is compared;
+#: between an array and an item of it that is an array or object, the text of that so far. Where no strategy lets a text
+#: go on, nothing is open.
 VALUE, STRING, SCALAR, OBJECT, ARRAY, ITEM, HELD = range(7)
 State = tuple[tuple[Any, ...], ...]
 #: Values that were: (whether it is a text, number, constant, array or object, the value as it is compared).
@@ -133,13 +133,13 @@ def _kind_of(byte: int) -> str:
 class Scanner:
     """Reads texts of one schema. Thread-safe."""
 
-    def __init__(self, places: list[Place]) -> None:
-        self.places = places
+    def __init__(self, locations: list[Location]) -> None:
+        self.locations = locations
         self._lock = new_lock()
         #: Answers of `_differs`.
         self._known: dict[tuple[Any, ...], bool] = {}
         #: Whether some items are compared when they close.
-        self.holds = any(items.containers for place in places for items in place.unique)
+        self.holds = any(items.containers for location in locations for items in location.unique)
 
     def step(self, state: State, byte: int) -> State | None:
         """The state after a byte; None if it repeats an item, or leads nowhere but to a repetition."""
@@ -163,7 +163,7 @@ class Scanner:
         if len(state) < 3 or state[-1][0] != OBJECT or state[-1][2] is not None or state[-2][0] != HELD:
             return False
         _, number, count, _, seen = state[-3]
-        items = self.places[number].items(count - 1)
+        items = self.locations[number].items(count - 1)
         return bool(items.last) and state[-2][1].read("}", items.last) in seen
 
     def _step(self, state: State, byte: int) -> State | None:
@@ -193,13 +193,13 @@ class Scanner:
             state = following
         return state
 
-    def _begin_value(self, here: State, place: int, byte: int) -> State | None:
+    def _begin_value(self, here: State, location: int, byte: int) -> State | None:
         if byte == 0x22:
             return (*here, (STRING, False, b""))
         if byte == 0x7B:
-            return (*here, (OBJECT, place, None))
+            return (*here, (OBJECT, location, None))
         if byte == 0x5B:
-            return (*here, (ARRAY, place, 0, True, frozenset()))
+            return (*here, (ARRAY, location, 0, True, frozenset()))
         return (*here, (SCALAR,))
 
     def _in_string(self, here: State, top: tuple[Any, ...], byte: int) -> State:
@@ -213,34 +213,34 @@ class Scanner:
         return (*here, (STRING, byte == 0x5C and not escaped, text and text + bytes([byte])))
 
     def _in_object(self, here: State, top: tuple[Any, ...], byte: int) -> State:
-        """`top`: the place, and the name of the member; None before it, b"" within."""
+        """`top`: the location, and the name of the member; None before it, b"" within."""
         _, number, name = top
         if byte == 0x7D:
             return here
         if byte == 0x22:
             return (*here, (OBJECT, number, b""), (STRING, False, b'"'))
         if byte == 0x3A:
-            place = self.places[number]
-            return (*here, (OBJECT, number, None), (VALUE, place.members.get(name, place.others)))
+            location = self.locations[number]
+            return (*here, (OBJECT, number, None), (VALUE, location.members.get(name, location.others)))
         return (*here, (OBJECT, number, None))
 
     def _in_array(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
-        """`top`: the place, items so far, whether the next one may begin, and the values that were."""
+        """`top`: the location, items so far, whether the next one may begin, and the values that were."""
         _, number, count, is_next, seen = top
-        place = self.places[number]
+        location = self.locations[number]
         if byte == 0x5D:
             return here
         if byte == 0x2C:
-            if place.unique and (count >= MAX_REMEMBERED or not self._has_another(place.items(count), seen)):
+            if location.unique and (count >= MAX_REMEMBERED or not self._has_another(location.items(count), seen)):
                 return None
             return (*here, (ARRAY, number, count, True, seen))
         if not is_next:
             return ()  # no strategy allows it
         array = (ARRAY, number, count + 1, False, seen)
-        value = place.first[count] if count < len(place.first) else place.rest
-        if not place.unique:
+        value = location.first[count] if count < len(location.first) else location.rest
+        if not location.unique:
             return self._begin_value((*here, array), value, byte)
-        items = place.items(count)
+        items = location.items(count)
         if byte in b"{[":
             return self._begin_value((*here, array, (HELD, None)), value, byte) if items.containers else ()
         item = self._advance_item((ITEM, _kind_of(byte), None, b""), items, seen, byte)
@@ -249,7 +249,7 @@ class Scanner:
     def _in_item(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
         _, kind, states, text = top
         _, number, count, _, seen = here[-1]
-        items = self.places[number].items(count - 1)
+        items = self.locations[number].items(count - 1)
         if kind != '"' and byte in b",] \t\n\r":
             if not states[2]:
                 return ()
@@ -352,7 +352,7 @@ class Scanner:
 
     def is_within(self, state: State) -> bool:
         """Whether an array whose items must differ is open."""
-        return any(frame[0] == ARRAY and self.places[frame[1]].unique for frame in state)
+        return any(frame[0] == ARRAY and self.locations[frame[1]].unique for frame in state)
 
     def watched(self, state: State) -> frozenset[int]:
         """The bytes that may be refused, or lead to one that may, among those that a strategy may allow."""
@@ -360,7 +360,7 @@ class Scanner:
             return NO_BYTES
         top = state[-1]
         if top[0] != ITEM:
-            return BEGINNINGS if top[0] == ARRAY and self.places[top[1]].unique else NO_BYTES
+            return BEGINNINGS if top[0] == ARRAY and self.locations[top[1]].unique else NO_BYTES
         kind, former_state = top[1], top[2][1]
         if kind != '"':
             return WITHIN[kind]  # a comma may follow, or the exponent of a number
@@ -368,7 +368,7 @@ class Scanner:
             return NO_BYTES
         _, number, count, _, seen = state[-2]
         with self._lock:
-            former = _former(kind, seen, self.places[number].items(count - 1).escapes)
+            former = _former(kind, seen, self.locations[number].items(count - 1).escapes)
             assert former is not None
             if former_state == OPENED:
                 former_state = _step(former, _begin(former), 0x22)

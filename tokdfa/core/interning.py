@@ -13,7 +13,8 @@ was found lacking.
 Kernels never write past an array. `has_room` is the only place that looks at rooms (for keys: `intern_key`): `intern`
 and `append` ask it before they write anything, and answer NEEDS_ROOM if it says no. Then Python code calls
 `InterningTable.grow`, and the kernel is called again, from its start or from where it stopped; what it has made is
-found again. `grow` replaces all arrays of the table, its columns among them, or none: they cannot grow apart.
+found again. `grow` replaces all arrays of the table, its columns among them, or none: they cannot grow apart. Two
+tables: `grow_together`.
 
 A kernel that interns a content with a few fixed fields puts them in front of it, so the first word of a scratch array
 is best left free for them. Indices are uint64 where it matters: numba asks of every signed index whether it counts from

@@ -40,7 +40,7 @@ locks.watch(global_compiler_lock._lock)
 #: What to run so that every kernel is compiled: what it is -> "module:function".
 WARMUP_STEPS: dict[str, str] = {
     "interning tables": "tokdfa.core.interning:_warm_up",
-    "token trie and walk": "tokdfa.vocabulary.walk:_warm_up",
+    "token trie and walk": "tokdfa.vocabulary.byte_table:_warm_up",
     "regex derivatives": "tokdfa.regex.lazy_dfa:_warm_up",
     "automata algebra": "tokdfa.automata.algebra:_warm_up",
     "merge rules": "tokdfa.proper.rules_cache:_warm_up",

@@ -37,7 +37,8 @@ Conventions, in every module:
 - `max_tokens` counts appended tokens, the end token included. The strategies beyond local masks have as their target
   the sequences of at most that length; a longer one has weight 0, or is a refused draft.
 - eos="counted": the end token is drawn as any other. eos="ignored": a text is complete, without a factor, when nothing
-  but an end token may come (as 002 counts); a constraint with a text that is the beginning of another is refused.
+  but an end token may come (as Tran-Thien 2024 counts); a constraint with a text that is the beginning of another is
+  refused.
 - Randomness is a function of the seed alone. In the loop every sequence has a stream of its own, of which a forced
   step takes nothing, so that skipping forced steps does not change what is generated.
 

@@ -24,7 +24,7 @@ from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import Lexeme, SpecialTokens
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import K_BYTES, K_CONCAT
-from tokdfa.vocabulary.walk import DEAD
+from tokdfa.vocabulary.byte_table import DEAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

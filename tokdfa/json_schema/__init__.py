@@ -1,7 +1,7 @@
-"""JSON Schema: from a schema to the intermediate form of `tokdfa.backends.pushdown_trie`.
+"""JSON Schema: from a schema to a program (`tokdfa.program`).
 
 Theory. A schema denotes a set of JSON values, and a constraint the texts that spell them. Keywords of one schema all
-hold at once, so sets are intersected, united and complemented all over the place; the form only knows alternatives and
+hold at once, so sets are intersected, united and complemented all over the place; a program only knows alternatives and
 calls. In between stands a *disjunctive normal form*, one level of the value deep: a `Shape` holds, for each JSON type,
 alternative *clauses*, each a conjunction of demands on a value of that type. What is said about the parts of a value
 (properties, items) is kept as a *state*: a set of *literals*, each a schema of the document or its negation, all of

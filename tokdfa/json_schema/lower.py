@@ -28,11 +28,11 @@ from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectLowering
 from tokdfa.json_schema.lower_value import ValueWriter
 from tokdfa.json_schema.shape_builder import ShapeBuilder
-from tokdfa.json_schema.unique_items import find_places
+from tokdfa.json_schema.unique_items import find_locations
 from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.unique_items import Place
+    from tokdfa.json_schema.unique_items import Location
     from tokdfa.program.program import Program
 
 #: Work and memory (`tokdfa.core.budget`) of writing a frame beside its members.
@@ -51,8 +51,8 @@ def lower_schema(constraint: JsonSchema) -> tuple[Program, tuple[Dropped, ...]]:
 
 def lower_and_remember(
     constraint: JsonSchema, remembers: bool = True
-) -> tuple[Program, tuple[Dropped, ...], list[Place] | None]:
-    """The form of a schema, the keywords that it does not enforce (none unless `lenient`), and where a matcher has to
+) -> tuple[Program, tuple[Dropped, ...], list[Location] | None]:
+    """The program of a schema, the keywords that it does not enforce (none unless `lenient`), and where a matcher must
     remember items that must differ; such arrays are refused unless it `remembers`.
 
     Raises SchemaError for a broken schema, SchemaUnsupported for what cannot be enforced exactly, and
@@ -66,7 +66,7 @@ def lower_and_remember(
             prelude = _prelude(constraint.spelling)
             lowering = SchemaLowering(constraint, document, left_out, prelude, remembers)
             program = lowering.lower()
-            return program, (*dropped, *lowering.repeatable), lowering.places
+            return program, (*dropped, *lowering.repeatable), lowering.locations
         except RecursionError:
             raise SchemaUnsupported("the schema is nested too deep", "", "properties") from None
         except SchemaUnsupported as error:
@@ -79,7 +79,7 @@ def lower_and_remember(
             left_out |= {place}
 
 
-def remembered_places(constraint: JsonSchema) -> list[Place] | None:
+def remembered_locations(constraint: JsonSchema) -> list[Location] | None:
     """Where a matcher has to remember items that must differ; None: nowhere. Raises what `lower_and_remember` does."""
     is_needed = Document(constraint.text, constraint.registry).may_have("uniqueItems")
     return lower_and_remember(constraint)[2] if is_needed else None
@@ -107,7 +107,7 @@ class SchemaLowering:
         self.constraint = constraint
         self.shape_builder = ShapeBuilder(document, dropped, constraint.duplicates == "refused", remembers)
         #: Where items must be remembered.
-        self.places: list[Place] | None = None
+        self.locations: list[Location] | None = None
         self.writer = ValueWriter(constraint, self.shape_builder.oracle, self._frame, prelude)
         self._objects = ObjectLowering(self.writer, constraint.order == "any")
         #: Where names may be repeated although none should be, if `lenient`.
@@ -128,7 +128,7 @@ class SchemaLowering:
 
             self.repeatable = find_repeatable(shape_builder, root, self.constraint.lenient)
         if shape_builder.oracle.remembers and document.may_have("uniqueItems"):
-            self.places = find_places(shape_builder, root, self.constraint)
+            self.locations = find_locations(shape_builder, root, self.constraint)
         uncertain: list[State] = []
         if len(document.text) > LARGE:
             writer.may_wait, uncertain = survey_states(shape_builder.oracle, root)

@@ -2,7 +2,7 @@
 
 What such an array has had is no finite state, so the matcher remembers it (`tokdfa.backends.unique_items`). It follows
 names and indices from the root, not the program, and so has to know by the path alone whether an array is one of them.
-A *place* is the set of states that the value at some path can be in, whatever branches hold; one that has both such
+A *location* is the set of states that the value at some path can be in, whatever branches hold; one that has both such
 arrays and others, or such arrays of different items, is refused, as is a schema whose items are counted, too.
 
 Items that are arrays or objects are compared when they close. One that may not close must be able to go on, however
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from tokdfa.program.program import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 
-#: Places of one schema at most.
-MAX_PLACES = 5_000
+#: Locations of one schema at most.
+MAX_LOCATIONS = 5_000
 #: Work (`tokdfa.core.budget`) of a state of an automaton that is looked at for loops, in nanoseconds.
 STATE_WORK = 50_000
 
@@ -59,9 +59,9 @@ class Items(NamedTuple):
 
 
 @dataclass
-class Place:
-    """A place. `members`: name -> place; `others`: of other names; `first`, `rest`: of items; `unique`: its items, if
-    they must differ, the first ones each by itself. Place 0 is where nothing can be.
+class Location:
+    """`members`: name -> location; `others`: of other names; `first`, `rest`: of items; `unique`: its items, if they must
+    differ, the first ones each by itself. Location 0 is where nothing can be.
     """
 
     members: dict[str, int] = field(default_factory=dict)
@@ -75,14 +75,14 @@ class Place:
         return self.unique[min(index, len(self.unique) - 1)]
 
 
-def find_places(shape_builder: ShapeBuilder, root: State, constraint: JsonSchema) -> list[Place] | None:
-    """The places of a schema, from 1 on, which is its root; None if there is nothing to remember. O(places).
+def find_locations(shape_builder: ShapeBuilder, root: State, constraint: JsonSchema) -> list[Location] | None:
+    """The locations of a schema, from 1 on, which is its root; None if there is nothing to remember. O(locations).
 
     Raises SchemaUnsupported where it cannot be known which items must differ.
     """
     finder = _Finder(shape_builder, constraint)
     finder.find(root)
-    return finder.places if any(place.unique for place in finder.places) else None
+    return finder.locations if any(location.unique for location in finder.locations) else None
 
 
 class _Finder:
@@ -90,20 +90,20 @@ class _Finder:
         self._builder, self._constraint, self._parts = shape_builder, constraint, Parts(shape_builder)
         self._numbers: dict[frozenset[State], int] = {}
         self._waiting: list[frozenset[State]] = []
-        self.places: list[Place] = [Place()]
+        self.locations: list[Location] = [Location()]
 
     def find(self, root: State) -> None:
-        """Make all places."""
+        """Make all locations."""
         self._number(frozenset([root]))
         done = 0
         while done < len(self._waiting):
-            if len(self.places) > MAX_PLACES:
+            if len(self.locations) > MAX_LOCATIONS:
                 raise SchemaUnsupported(
-                    f"items that must differ, among more than {MAX_PLACES} places", "", "uniqueItems"
+                    f"items that must differ, among more than {MAX_LOCATIONS} places", "", "uniqueItems"
                 )
             states = self._waiting[done]
             done += 1
-            self._read(self.places[self._numbers[states]], states)
+            self._read(self.locations[self._numbers[states]], states)
 
     def _number(self, states: frozenset[State]) -> int:
         if not states:
@@ -111,13 +111,13 @@ class _Finder:
         found = self._numbers.get(states)
         if found is None:
             spend(PLACE_WORK)
-            found = self._numbers[states] = len(self.places)
-            self.places.append(Place())
+            found = self._numbers[states] = len(self.locations)
+            self.locations.append(Location())
             self._waiting.append(states)
         return found
 
-    def _read(self, place: Place, states: frozenset[State]) -> None:
-        """What is at a place, and where it leads."""
+    def _read(self, location: Location, states: frozenset[State]) -> None:
+        """What is at a location, and where it leads."""
         objects: list[tuple[dict[str | None, set[State]], tuple[str, ...]]] = []
         arrays: list[ArrayClause] = []
         for shape in map(self._builder.shape, states):
@@ -131,8 +131,8 @@ class _Finder:
         for parts, declared in objects:
             for name, found in names.items():
                 found |= parts.get(name, set()) if name in declared else parts[None]
-        place.members = {name: self._number(frozenset(found)) for name, found in names.items()}
-        place.others = self._number(frozenset().union(*(parts[None] for parts, _ in objects)))
+        location.members = {name: self._number(frozenset(found)) for name, found in names.items()}
+        location.others = self._number(frozenset().union(*(parts[None] for parts, _ in objects)))
         tracked = [array for array in arrays if array.unique and ArrayStates(self._builder.oracle, array).is_remembered]
         if tracked:
             node = self._builder.schemas.document.nodes[tracked[0].unique - 1]
@@ -149,8 +149,8 @@ class _Finder:
                         "items that must differ may be arrays and objects only if these can always have another part"
                     )
                     raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
-                place.unique += (self._items(shape, last),)
-            *place.first, place.rest = [self._number(frozenset([value])) for value in values]
+                location.unique += (self._items(shape, last),)
+            *location.first, location.rest = [self._number(frozenset([value])) for value in values]
             return
         length = max((len(array.prefix) for array in arrays), default=0)
         items: list[set[State]] = [set() for _ in range(length + 1)]
@@ -160,7 +160,7 @@ class _Finder:
                 is_rest = part.item == len(array.prefix)
                 for k in range(part.item, length + 1 if is_rest else part.item + 1):
                     items[k].add(part.value)
-        *place.first, place.rest = [self._number(frozenset(found)) for found in items]
+        *location.first, location.rest = [self._number(frozenset(found)) for found in items]
 
     def _goes_on(self, shape: Shape) -> bool:
         """Whether arrays and objects of a shape can have one more part wherever they may close, without an end."""

@@ -1,4 +1,4 @@
-"""The intermediate program: the byte-level program that every constraint is lowered to.
+"""The program: what `tokdfa.backends.pushdown_trie` runs, over bytes, lowered from a constraint of any kind.
 
 Words. A program is a list of *instructions*; a *place* is the number of one. A *frame* is a part of the program that is
 called, as a nonterminal is. Reading begins at `Program.start`; the text is complete when the outermost frame returns.

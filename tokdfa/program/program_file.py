@@ -1,4 +1,4 @@
-"""Forms in files: the instructions and automata of a compiled constraint, with the constraint it came from.
+"""Programs in files: the instructions and automata of a compiled constraint, with the constraint it came from.
 
 Loading spares reading the grammar and building automata; rows are made anew as they are needed. A program knows no
 vocabulary, so one file serves all. Automata that are shortest, because they have more than 2,000 states, cannot be

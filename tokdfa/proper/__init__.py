@@ -5,11 +5,11 @@ single *letters* (bytes or characters), and adjacent ones *merge* by *merge rule
 ranks the leftmost. A sequence of tokens is *proper* (canonical) iff it is what the tokenizer makes of its text:
 ``encode(decode(tokens)) == tokens``.
 
-Inside a piece, whether a sequence is proper is a matter of its tokens and of its adjacent pairs (002, technical
-appendix, section 4.1). Tokens: merging a token's own letters must give that token; its *last merge* is the final step
-of that. Pairs: t u is not proper iff some rule merges a token on t's *right spine* with one on u's *left spine* before
-either becomes a part of something larger. The tokens that may not follow t are a short list of *intervals* in a fixed
-numbering of the tokens, so there is no table of tokens x tokens anywhere.
+Inside a piece, whether a sequence is proper is a matter of its tokens and of its adjacent pairs (002, Tran-Thien 2024,
+technical appendix, section 4.1). Tokens: merging a token's own letters must give that token; its *last merge* is the
+final step of that. Pairs: t u is not proper iff some rule merges a token on t's *right spine* with one on u's *left
+spine* before either becomes a part of something larger. The tokens that may not follow t are a short list of
+*intervals* in a fixed numbering of the tokens, so there is no table of tokens x tokens anywhere.
 
 In reading order, for merges: `merge_rules` (from the file to arrays), `derivations` (last merges, levels), `merge_tree`
 (the numbering), `intervals` (forbidden successors), `adjacent_pairs` (one pair, no lists), `byte_fallback`, `canonical`

@@ -1,4 +1,4 @@
-r"""A pattern as a program with priorities, and what succeeds from every point of it.
+r"""A pre-tokenizer's pattern as a program of a backtracking matcher, and what succeeds from every point of it.
 
 The program. An instruction reads a character of a set, splits into two ways of which the first is tried first, enters
 or leaves an atomic group, looks ahead, tests for the end of the text, or ends the match (K. Thompson, CACM 11, 1968; R.

@@ -13,8 +13,8 @@ from all of them at once (`LazyDfa.fill_rows`); for those that seem empty parts 
 (`tokdfa.regex.empty_parts`). Such automata keep two tables: ``raw`` as derived, and ``transitions``, which get a row
 only when each target is known to be live or dead.
 
-Layout for the trie walk (`tokdfa.vocabulary.walk`): ``transitions`` is flat int32; a state is named by its *row*, the
-offset of its first entry, that is state number x class count.
+Layout for the trie walk (`tokdfa.vocabulary.byte_table`): ``transitions`` is flat int32; a state is named by its *row*,
+the offset of its first entry, that is state number x class count.
 
 Sources: 000 ("derivre": lazy automaton, derivatives cached in a plain table); Owens, Reppy, Turon 2009.
 Cost: about 0.5-1 us for each pair of a state and a target, and 5 us a call; 4 bytes x classes for each state made.
@@ -52,7 +52,7 @@ from tokdfa.regex.lazy_kernels import (
 )
 from tokdfa.regex.nodes import EMPTY, F_INHABITED, F_NULLABLE, FULL_NODES, NOTHING, OK
 from tokdfa.regex.shortest import ShortestTexts
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +74,7 @@ DESCENTS = 16
 
 
 class LazyDfa:
-    """The lazy DFA of expression `root`. State 0 is the start. Satisfies `tokdfa.vocabulary.walk.ByteTable`.
+    """The lazy DFA of expression `root`. State 0 is the start. Satisfies `tokdfa.vocabulary.byte_table.ByteTable`.
 
     `max_states` bounds the states ever made; past it LimitExceeded is raised, and what was made stays usable.
     Not thread-safe: filling a row changes the store and may replace the arrays. `is_empty` says whether the language is
@@ -180,7 +180,7 @@ class LazyDfa:
         return state >= 0 and bool(self.accepting[state])
 
     def fill(self, row: int, byte: int) -> None:
-        """See `tokdfa.vocabulary.walk.ByteTable`: the whole row, as rows are made at once."""
+        """See `tokdfa.vocabulary.byte_table.ByteTable`: the whole row, as rows are made at once."""
         self.fill_row(row)
 
     def fill_row(self, row: int) -> None:

@@ -12,7 +12,7 @@ from tokdfa.core.jit import kernel
 from tokdfa.regex.derivative import derive_kernel
 from tokdfa.regex.derivative_classes import classify_kernel
 from tokdfa.regex.nodes import F_ASSERTS, F_INHABITED, F_NULLABLE, M_STATUS, NOTHING, OK, count_work
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 #: Entry of `live`: not known yet.
 UNDECIDED, IS_DEAD, IS_LIVE = 0, 1, 2

@@ -1,4 +1,4 @@
-"""Programs: constructor calls written down first and run by one kernel call afterwards.
+"""Programs of constructor calls for expressions, written down first and run by one kernel call afterwards.
 
 Calling a kernel from Python costs 2 to 4 us, far more than most constructors do, and a pattern needs hundreds of them.
 So whoever builds a large expression (`tokdfa.regex.lower`, `literals`, `utf8`) writes a `Program`, and

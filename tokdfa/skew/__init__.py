@@ -1,7 +1,7 @@
 """What a constraint does to a language model's distribution over texts, measured exactly or estimated.
 
-Theory (002, challenge 1). A model gives every sequence of tokens a probability, and a text is spelled by many
-sequences. For a context c and a constraint with the texts L:
+Theory (002, Tran-Thien 2024, challenge 1). A model gives every sequence of tokens a probability, and a text is spelled
+by many sequences. For a context c and a constraint with the texts L:
 
 - The *ideal* distribution is what a constraint should do: ``P*(s) = P(s) / (sum of P over L)``, where P(s) adds up the
   model's probability of **all** token sequences that spell s. It belongs to the model and to L, not to a backend.

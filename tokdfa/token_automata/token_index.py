@@ -20,7 +20,7 @@ from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import enlarge
-from tokdfa.vocabulary.walk import DEAD, collect_tokens_kernel
+from tokdfa.vocabulary.byte_table import DEAD, collect_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa

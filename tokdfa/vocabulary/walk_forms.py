@@ -9,9 +9,10 @@ its own. Each form returns the set of allowed tokens and does the same pushes an
 3. `walk_flat`: no recursion. After a node that has no children, or whose subtree is skipped, the next entry is a
    sibling of the node or of one of its ancestors; ``parents_to_pop`` says how many levels up that is.
 
-From here to the kernel of `tokdfa.vocabulary.walk`: keep the states in an array indexed by depth instead of a stack
-(nothing to pop), store "next sibling" as an absolute index, pack the node into one word, and write the mask bit at
-every node. Source: 004 (toktrie), restated. These forms share no code with the kernels; the tests compare all of them.
+From here to the kernel of `tokdfa.vocabulary.byte_table`: keep the states in an array indexed by depth instead of a
+stack (nothing to pop), store "next sibling" as an absolute index, pack the node into one word, and write the mask bit
+at every node. Source: 004 (toktrie), restated. These forms share no code with the kernels; the tests compare all of
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tokdfa.vocabulary.walk import ByteRecognizer
+    from tokdfa.vocabulary.byte_table import ByteRecognizer
 
 
 class StackRecognizer(Protocol):

@@ -1,4 +1,4 @@
-"""The one walker: a pass over the flat trie, compiled anew for each strategy with its step built in.
+"""The walker: a pass over the flat trie, compiled anew for each strategy with its step built in.
 
 Words. A *strategy* says how a *state* goes on by a byte, and what is done with an accepted token. Everything else is
 the walk, and the same for all: nodes in depth-first order, the subtree below a dead prefix skipped, states in a stack
@@ -17,11 +17,12 @@ walk. The walk is written once, as `_walk`; its *holes* are functions, `step`, `
 `specialise` makes a kernel of the walk and such kernels. What they work on comes as the arguments `strategy`,
 `stack` and `out`: an array, a struct (`tokdfa.core.kernel_struct`), or a tuple of a few of them.
 
-**Arrays or structs.** A step that is one expression, like that of `tokdfa.vocabulary.walk`, may take arrays, in tuples,
-too. As soon as it has branches and calls, numba does not see any more that it can leave out counting the references to
-each array that passes through it, the stack included, and counts them at every node: 10 to 20 ns for each array. So
-then all of it comes in structs, whose arrays have no owner to be counted for. That is a matter of a factor of two or
-three, and it is why a step's arguments are looked at first when a walk is slow (``NRT_incref`` in its machine code).
+**Arrays or structs.** A step that is one expression, like that of `tokdfa.vocabulary.byte_table`, may take arrays, in
+tuples, too. As soon as it has branches and calls, numba does not see any more that it can leave out counting the
+references to each array that passes through it, the stack included, and counts them at every node: 10 to 20 ns for each
+array. So then all of it comes in structs, whose arrays have no owner to be counted for. That is a matter of a factor of
+two or three, and it is why a step's arguments are looked at first when a walk is slow (``NRT_incref`` in its machine
+code).
 
 Why like this. The step has to be compiled into the loop: an indirect call takes 5 ns, three times what a node does. A
 closure over the step, or the step as an argument, would be compiled anew by each process, as numba's cache does not
@@ -29,11 +30,15 @@ know it again. A function with the walk's code and *globals of its own*, in whic
 kernels, is to numba like one that was written by hand: it is kept on disk, and made again when the step changes
 (`tokdfa.core.jit` looks at the files of all kernels that a function's globals name, and at what each is called).
 
-Cost: none. With the table of `tokdfa.vocabulary.walk` as its step a node takes 1.8 ns, as with the loop written out
-(Llama 3, ``[^"\\\x00-\x1f]*``, 267,296 nodes); with the lexer and the rows of `tokdfa.backends.earley_trie.walk` 4.2
+Cost: none. With the table of `tokdfa.vocabulary.byte_table` as its step a node takes as long as with the loop written
+out (2.0 ns, `papers/reports/trie-walk.md`); with the lexer and the rows of `tokdfa.backends.earley_trie.walk` 4.2
 ns, where the loop written out over arrays took 5.6. Two things do cost: a number more that is kept through the loop
 (why the walk stopped) 3 %; so a step that has several reasons to stop writes the reason down, in what it works on. And
 a named tuple as an argument 1 us a call; so short tuples have no names.
+
+**Exceptions.** Three loops of the same shape are written out: the mask of `tokdfa.backends.pushdown_trie.fill`, which
+puts subtrees off and looks children up, and two that find where every token leads, as the walker takes longer there:
+`tokdfa.backends.pushdown_trie.steps` (10 to 20 %) and `tokdfa.backends.earley_trie.targets` (half as long again).
 
 Source: 004 (toktrie), whose recognisers are a trait with ``try_push_byte`` and ``pop_bytes``. Here a step is a function
 of a state, and the stack is the walk's.

@@ -46,7 +46,7 @@ def test_equal_rows_are_one_row(cfg):
             if following >= 0 and following not in seen:
                 seen.add(following)
                 agenda.append(following)
-    contents = {(*machine.rows.kernel_of(row), machine.rows.accepts(row)) for row in range(machine.rows.row_count)}
+    contents = {(*machine.rows.core_of(row), machine.rows.accepts(row)) for row in range(machine.rows.row_count)}
     assert len(contents) == machine.rows.row_count
 
 
@@ -111,4 +111,4 @@ def test_texts_with_exponentially_many_parses(rules):
     assert run(machine, machine.start, b"a" * 120 + b"b") == -1
     assert machine.rows.row_count <= 122
     dots = len(machine.rows.rhs)
-    assert max(len(machine.rows.kernel_of(row)) for row in range(machine.rows.row_count)) <= dots * 122
+    assert max(len(machine.rows.core_of(row)) for row in range(machine.rows.row_count)) <= dots * 122

@@ -25,8 +25,8 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.grammar import lexeme_automata
 from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.vocabulary import Vocabulary
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 TEXTS = [bytes(letters) for size in range(7) for letters in itertools.product(b"ab", repeat=size)]
 

@@ -18,7 +18,7 @@ from tokdfa.constraint import Regex
 from tokdfa.grammar import lexeme_automata
 from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 
 def start_of(states, pattern):

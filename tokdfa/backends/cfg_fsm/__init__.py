@@ -1,4 +1,4 @@
-"""CFG-FSM: Lark's LALR(1) parser with its contextual lexer, over the tokens of a vocabulary (003, issue 669).
+"""CFG-FSM: Lark's LALR(1) parser with its contextual lexer, over tokens (source 003, Outlines issue 669).
 
 A text belongs to a grammar here iff Lark's LALR(1) parser accepts it, with its contextual lexer, no more and no less.
 Lark loads the grammar and makes the tables; the rest is ours, on integers.

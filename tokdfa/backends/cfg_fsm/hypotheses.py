@@ -9,7 +9,7 @@ A text may end where one of its hypotheses is at the beginning of a lexeme and t
 
 Situations are numbered by content, so a matcher's state is one number. Where bytes lead from a situation is a row of a
 table, filled as far as it is needed: bytes that move all hypotheses alike are looked at once. So `Hypotheses` is a
-`tokdfa.vocabulary.walk.ByteTable`, whose row for situation s begins at ``s * class_count``.
+`tokdfa.vocabulary.byte_table.ByteTable`, whose row for situation s begins at ``s * class_count``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tokdfa.backends.cfg_fsm.liveness import Liveness
 from tokdfa.backends.cfg_fsm.stacks import REFUSED
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

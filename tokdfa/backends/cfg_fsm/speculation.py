@@ -33,7 +33,7 @@ from tokdfa.backends.cfg_fsm.splits import RestVectors, split_table
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.mask import mask_words
-from tokdfa.vocabulary.walk import walk
+from tokdfa.vocabulary.byte_table import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

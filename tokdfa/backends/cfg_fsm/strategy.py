@@ -1,9 +1,9 @@
 """CFG-FSM: Lark's LALR(1) parser and contextual lexer, over the tokens of a vocabulary.
 
-Strategy (003; `tokdfa.backends.cfg_fsm` is its page of theory). Lark makes the parser's tables; a lexer automaton with
-obligations says for each text so far which lexemes may have ended where. A matcher's state is a situation, the set of
-hypotheses that the text leaves open, as one number; so rollback and fork cost nothing, and equal situations share
-their masks.
+Strategy (003, Outlines issue 669; `tokdfa.backends.cfg_fsm` is its page of theory). Lark makes the parser's tables; a
+lexer automaton with obligations says for each text so far which lexemes may have ended where. A matcher's state is a
+situation, the set of hypotheses that the text leaves open, as one number; so rollback and fork cost nothing, and equal
+situations share their masks.
 
 Its language is that of Lark with ``parser="lalr", lexer="contextual"``, which is not always the grammar's own: a
 keyword is taken for nothing else where it may stand, and a lexeme is what the first terminal in Lark's order matches.
@@ -34,7 +34,7 @@ from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases
 from tokdfa.backends.cfg_fsm.machine import build_machine
 from tokdfa.backends.cfg_fsm.speculation import Speculation, Walker
 from tokdfa.backends.situations import CompiledSituations
-from tokdfa.vocabulary.walk import walk_collect
+from tokdfa.vocabulary.byte_table import walk_collect
 
 if TYPE_CHECKING:
     import numpy.typing as npt

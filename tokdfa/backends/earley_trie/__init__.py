@@ -10,7 +10,7 @@ order that the rules allow. A `Machine` does, by its lexing rule. In reading ord
 - `walk`: lexer and rows along the token trie, or along a part of it.
 - `effects`, `effect_kernels`: what tokens do to a lexer state, in tables that all rows share; `lexer_names`,
   `shared_effects`: equal lexer states, in different grammars, too.
-- `slices`: 000's alternative to effects, parts of the vocabulary that are proved to be allowed.
+- `slices`: llguidance's alternative to effects, parts of the vocabulary that are proved to be allowed.
 - `targets`, `ranks`: where every token leads, and how far an end is, for the proper filter and limits on tokens.
 
 Source: 000 (llguidance) for the contextual lexer, rows along the walk, and slices.

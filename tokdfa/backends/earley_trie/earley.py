@@ -29,7 +29,7 @@ from tokdfa.core.interning import Column, InterningTable, Limit
 from tokdfa.core.key_map import is_crowded, longer_map, new_map
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.analysis import nullable_symbols
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.byte_table import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.grammar.cfg import Cfg
@@ -40,7 +40,7 @@ Int32 = npt.NDArray[np.int32]
 class Rows:
     """The rows of a grammar made so far. Row 0 is the one before the first lexeme. Not thread-safe.
 
-    `max_rows` bounds their number, `max_items` the items of one row (kernel and predicted).
+    `max_rows` bounds their number, `max_items` the items of one row (core and predicted).
     """
 
     def __init__(self, cfg: Cfg, max_rows: int = 1_000_000, max_items: int = 200_000, skip_wins: bool = False) -> None:
@@ -58,8 +58,8 @@ class Rows:
             f"the parser has made more than {max_rows} rows; the text is too deeply nested for the limit, or raise"
             " max_rows",
         )
-        #: The kernel of each row: its flags, then its items as dot << 32 | origin.
-        self.kernels = InterningTable(columns, entries=room, words=5 * room, limit=limit)
+        #: The core of each row: its flags, then its items as dot << 32 | origin.
+        self.cores = InterningTable(columns, entries=room, words=5 * room, limit=limit)
         #: All items with a symbol after the dot, by row and symbol: a *segment* for each such symbol.
         self.item_dot = np.zeros(16 * room, dtype=np.int32)
         self.item_origin = np.zeros(16 * room, dtype=np.int32)
@@ -86,20 +86,20 @@ class Rows:
         """Have kernels take the arrays as they are now."""
         #: int32, columns by row: 1 where the text may end; the lexer state in which the row's lexemes may begin, -1 if
         #: not known yet; where the row's segments begin, and the last one's end.
-        self.flags, self.start_state, self.segment_begin = self.kernels.columns.values()
+        self.flags, self.start_state, self.segment_begin = self.cores.columns.values()
         #: What kernels take; replaced by `grow`.
         self.arrays = gather_rows(self)
 
     @property
     def row_count(self) -> int:
         """Rows made so far."""
-        return self.kernels.count
+        return self.cores.count
 
     @property
     def nbytes(self) -> int:
         """Memory of all tables in bytes."""
-        own = sum(getattr(self, name).nbytes for name in ROWS_FIELDS if name not in self.kernels.columns)
-        return self.kernels.nbytes + own
+        own = sum(getattr(self, name).nbytes for name in ROWS_FIELDS if name not in self.cores.columns)
+        return self.cores.nbytes + own
 
     def accepts(self, row: int) -> bool:
         """Whether the text may end in `row`."""
@@ -110,9 +110,9 @@ class Rows:
         segments = self.segment_symbol[self.segment_begin[row] : self.segment_begin[row + 1]]
         return [symbol for symbol in segments.tolist() if symbol < len(self.cfg.lexemes)]
 
-    def kernel_of(self, row: int) -> list[tuple[int, int]]:
-        """The kernel items of a row as (dot, origin point), sorted."""
-        packed = self.kernels.content(row)[1:].tolist()
+    def core_of(self, row: int) -> list[tuple[int, int]]:
+        """The items of a row's core as (dot, origin point), sorted."""
+        packed = self.cores.content(row)[1:].tolist()
         return [(item >> 32, item & 0xFFFFFFFF) for item in packed]
 
     def describe_dot(self, dot: int) -> str:
@@ -154,7 +154,7 @@ class Rows:
         if is_crowded(2 * memo, self.memo_keys):
             hold(self.memo_keys.nbytes + self.memo_rows.nbytes)
             grown["memo_keys"], grown["memo_rows"] = longer_map(self.memo_keys, self.memo_rows, UNKNOWN)
-        self.kernels.grow()
+        self.cores.grow()
         vars(self).update(grown)
         self._gather()
 

@@ -4,11 +4,11 @@ Words. A *dot* is a place in a rule's right side, as an index into the flat arra
 another, each closed by an end mark). An *item* is a dot and an *origin*: where the text of its rule began. In Earley's
 algorithm an origin is the index of a row. Here it is an *origin point*, the pair of a row and the nonterminal that was
 predicted there, and what completing a rule needs of it is all that it stands for: the items of that row with that
-nonterminal after the dot. A row's *kernel* holds the items that reading a lexeme put into it; the *predicted* items
-follow from the kernel. All items of a row with one symbol after the dot are a *segment*: what reading that lexeme
+nonterminal after the dot. A row's *core* holds the items that reading a lexeme put into it; the *predicted* items
+follow from the core. All items of a row with one symbol after the dot are a *segment*: what reading that lexeme
 moves on, or what an origin point stands for.
 
-**Rows by content.** A row is the sorted set of its kernel items and whether the text may end there. Completed items do
+**Rows by content.** A row is the sorted set of its core's items and whether the text may end there. Completed items do
 their work when the row is made (`tokdfa.backends.earley_trie.earley_scan`) and are left out. So a row is a pure
 function of the row before and the lexemes read: loops come back to the same number, and a parser's whole state is one
 number.
@@ -57,13 +57,13 @@ ROWS_FIELDS = {
 }
 # fmt: on
 _DECLARED: dict[str, tuple[str, int] | type[Struct]] = {
-    "kernels": TableArrays,
+    "cores": TableArrays,
     **{name: (dtype, 2 if name == "by_symbol" else 1) for name, dtype in ROWS_FIELDS.items()},
 }
 
 
 class RowArrays(Struct, fields=tuple(_DECLARED), declared=_DECLARED):
-    """What kernels take: the interning table of the rows' kernels, then ROWS_FIELDS."""
+    """What kernels take: the interning table of the rows' cores, then ROWS_FIELDS."""
 
 
 rows_at = struct_at(RowArrays)
@@ -71,17 +71,17 @@ rows_at = struct_at(RowArrays)
 
 def gather_rows(owner: Any) -> Any:
     """The struct of the arrays of rows, which are attributes of `owner`."""
-    return RowArrays(owner.kernels.struct, *(getattr(owner, name) for name in ROWS_FIELDS))
+    return RowArrays(owner.cores.struct, *(getattr(owner, name) for name in ROWS_FIELDS))
 
 
 @kernel
 def intern_row(items, end, flags_of_row, rows):  # type: ignore[no-untyped-def]
-    """The row whose kernel is items[1:end] (sorted, distinct), made if need be; or -NEEDS_ROWS, with nothing changed.
+    """The row whose core is items[1:end] (sorted, distinct), made if need be; or -NEEDS_ROWS, with nothing changed.
 
     ``items[0]`` becomes the flags, which are interned in front of the items.
     """
     items[0] = flags_of_row
-    row = find(items, 0, end, rows.kernels)
+    row = find(items, 0, end, rows.cores)
     if row >= 0:
         return row
 
@@ -120,7 +120,7 @@ def intern_row(items, end, flags_of_row, rows):  # type: ignore[no-untyped-def]
         or rows.meta[R_ITEMS] + total > len(rows.item_dot)
         or rows.meta[R_SEGMENTS] + present + 1 > len(rows.segment_symbol)
         or rows.meta[R_ORIGINS] + nonterminals > len(rows.origin_segment)
-        or not has_room(1, end, rows.kernels)
+        or not has_room(1, end, rows.cores)
     ):
         for k in range(present):
             count[seen[k]] = 0
@@ -201,7 +201,7 @@ def intern_row(items, end, flags_of_row, rows):  # type: ignore[no-untyped-def]
     for k in range(present):
         count[seen[k]] = 0
 
-    row = append(items, 0, end, rows.kernels)
+    row = append(items, 0, end, rows.cores)
     rows.segment_begin[row + 1] = segment + present
     rows.flags[row] = flags_of_row
     rows.meta[R_ITEMS] = place

@@ -2,7 +2,7 @@
 
 The words are those of `tokdfa.backends.earley_trie.earley_rows`. Reading a set of lexemes moves the dot of every item
 that waits for one of them. A dot that reaches the end of its right side *completes* its rule: the items that the origin
-point stands for move on too, and so on. What has not come to its end is the kernel of the next row, which is looked up
+point stands for move on too, and so on. What has not come to its end is the core of the next row, which is looked up
 or made.
 
 **Empty rules.** A dot before a nullable nonterminal also moves past it when the item is added (Aycock and Horspool
@@ -12,8 +12,9 @@ origin point is completed once a row.
 **Memo.** The row after a set of lexemes is remembered by the row before and the number that the lexer gave the set, an
 *accepting set* (`tokdfa.backends.earley_trie.lexer_states`): a map (`tokdfa.core.key_map`) of keys ``row << 32 | set``.
 
-Sources: Earley 1970; 000 (rows along a lexer, one scan for a set of lexemes). Cost: linear in the items that move, and
-in those of the row if it is new; reading a set of lexemes in a row where that was done before is one hash look-up.
+Sources: Earley 1970; 000 (llguidance; rows along a lexer, one scan for a set of lexemes). Cost: linear in the items
+that move, and in those of the row if it is new; reading a set of lexemes in a row where that was done before is one
+hash look-up.
 """
 
 from __future__ import annotations
@@ -158,12 +159,12 @@ def scan_kernel(row, lexemes, sets, rows):  # type: ignore[no-untyped-def]
     else:
         if skipped:
             accepts = rows.flags[row] & ACCEPTS != 0
-            begin, end = rows.kernels.begin[row] + 1, rows.kernels.begin[row + 1]
+            begin, end = rows.cores.begin[row] + 1, rows.cores.begin[row + 1]
             if count + end - begin > room:
                 rows.meta[R_WANTED] = len(rows.scratch)
                 return np.int64(-NEEDS_ROWS)
             for k in range(begin, end):
-                rows.scratch[count] = rows.kernels.words[k]
+                rows.scratch[count] = rows.cores.words[k]
                 count += 1
         following = _finish_row(count, agenda, accepts, stamp, rows)
         if following < 0:

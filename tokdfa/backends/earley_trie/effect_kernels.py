@@ -12,8 +12,7 @@ import numpy as np
 
 from tokdfa.backends.earley_trie.earley_rows import rows_at
 from tokdfa.backends.earley_trie.earley_scan import find_row
-from tokdfa.backends.earley_trie.lexer_states import DEAD as NO_ROW
-from tokdfa.backends.earley_trie.lexer_states import OK, lexer_at
+from tokdfa.backends.earley_trie.lexer_states import OK, REFUSED, lexer_at
 from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, end_lexeme, find_target, machine_at
 from tokdfa.backends.earley_trie.walk import (
     NS_PER_NODE,
@@ -31,9 +30,9 @@ from tokdfa.core.interning import TableArrays, has_room, intern, intern_key, pac
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
+from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.division import FIRST, LEFT, PAST, STOP, TAG
 from tokdfa.vocabulary.trie import DEPTH_BITS, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import UNKNOWN
 from tokdfa.vocabulary.walker import DEAD, set_bit, specialise
 
 #: The rest of a whole token.
@@ -334,7 +333,7 @@ def fill_kernel(  # type: ignore[no-untyped-def]
                 begun = np.int64(rows.start_state[following])
             if following == UNKNOWN or (following >= 0 and begun < 0):
                 status, following, begun = end_lexeme(row, accepted, lexer, rows, machine)
-                if status > NO_ROW:
+                if status > REFUSED:
                     own = meta[TOP] - 1  # where the first of those that follow may stand
                     situations[own, 0], situations[own, 1], situations[own, 2] = row, rest, state
                     return np.int64(status)

@@ -1,4 +1,4 @@
-"""Effects: what tokens do to a lexer state, in tables that all rows share.
+"""Effects: a division (`tokdfa.vocabulary.division`) of the tokens by a lexer state, in tables that all rows share.
 
 Words. A token read from a lexer state completes lexemes, perhaps none, and ends inside another one, or it fails. An
 *effect* is what a set of tokens does up to the end of its first lexeme: the tokens that stay *inside* the lexeme to
@@ -33,9 +33,9 @@ are cleared, and the main link's own are set. A chain is dealt with from its inm
 grammar and, of whole tokens, with other grammars (`tokdfa.backends.earley_trie.shared_effects`). A name takes as long
 as a walk over NODES_PER_NAME nodes for each lexeme that is alive, so only states that read more are named.
 
-Source: 000 asks of regexes chosen in advance whether they stay inside; 001 makes automata over tokens, of which effects
-are one whose states are the lexer's. Cost: 4 to 6 ns a node of the trie to make, 50 ns an end to use; 4 bytes for a
-token inside, or V/8 if there are many.
+Source: 000 (llguidance) asks of regexes chosen in advance whether they stay inside; 001 (outlines-core) makes automata
+over tokens, of which effects are one whose states are the lexer's. Cost: 4 to 6 ns a node of the trie to make, 50 ns an
+end to use; 4 bytes for a token inside, or V/8 if there are many.
 """
 
 from __future__ import annotations

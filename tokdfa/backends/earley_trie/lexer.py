@@ -24,7 +24,7 @@ from tokdfa.backends.earley_trie.lexer_states import (
     intern_state_kernel,
 )
 from tokdfa.core.interning import Column, InterningTable, Limit, grow_together
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.byte_table import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

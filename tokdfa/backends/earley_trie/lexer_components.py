@@ -23,7 +23,7 @@ from tokdfa.core.budget import hold
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.lexeme_automata import Part, byte_sets, read_automata
 from tokdfa.regex.lazy_dfa import LazyDfa
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.grammar.cfg import Cfg
@@ -54,7 +54,7 @@ class Components:
         self.cfg, self.max_states = cfg, max_states
         self._numbers: dict[tuple[int, int], int] = {}  # (lexeme, state of its lazy automaton) -> component
         #: The inverse of numbering: (lexeme, state of its lazy automaton) of each component from `first_lazy` on.
-        self.places: list[tuple[int, int]] = []
+        self.lazy_states: list[tuple[int, int]] = []
         self.automata = read_automata(cfg, max_states)
         #: uint8, shape (256,): byte -> class; int32, shape (classes,): a byte of each class.
         self.byte_class, self.representatives = self.automata.common_classes()
@@ -87,7 +87,7 @@ class Components:
 
     def fill_row(self, component: int) -> None:
         """Make the row of a state of a lazy automaton. Raises LimitExceeded, which names the terminal."""
-        symbol, state = self.places[component - self.first_lazy]
+        symbol, state = self.lazy_states[component - self.first_lazy]
         automaton = self.automata[symbol]
         assert isinstance(automaton, LazyDfa)
         row = state * automaton.class_count
@@ -147,8 +147,8 @@ class Components:
         """The component of a state of a lazy automaton; a new one has no row yet."""
         found = self._numbers.get((symbol, state))
         if found is None:
-            found = self.first_lazy + len(self.places)
-            if len(self.places) >= self.max_states:
+            found = self.first_lazy + len(self.lazy_states)
+            if len(self.lazy_states) >= self.max_states:
                 raise self._too_many_states(symbol)
             if found >= len(self.component_accepts):
                 more = max(64, found)
@@ -160,7 +160,7 @@ class Components:
                 self.component_ends = np.concatenate([self.component_ends, np.zeros(more, dtype=np.bool_)])
                 self.component_lexeme = np.concatenate([self.component_lexeme, np.zeros(more, dtype=np.int32)])
             self._numbers[symbol, state] = found
-            self.places.append((symbol, state))
+            self.lazy_states.append((symbol, state))
             automaton = self.automata[symbol]
             assert isinstance(automaton, LazyDfa)
             self.component_accepts[found] = automaton.accepting[state]

@@ -58,7 +58,7 @@ class StateNames:
         if component >= explicit:
             automaton = components.automata[symbol]
             assert isinstance(automaton, LazyDfa)
-            expression = automaton.expression(components.places[component - explicit][1])
+            expression = automaton.expression(components.lazy_states[component - explicit][1])
             store = automaton.store
             names = self._expressions.setdefault(id(store), ExpressionNames(store, self._depth))
             described = names.describe(expression, symbol)

@@ -6,17 +6,17 @@ lexeme: all that is possible after the bytes read since the lexeme began.
 A lexeme *ends* where the parser may go on. What a lexer state says of it (`accepting`): the set of lexemes that match
 exactly the bytes read, as the number of an interned *accepting set*, or -1. Longest match: such a lexeme ends only
 where the next byte cannot continue any component. Two kinds end at once, which `completes` says: lazy lexemes (then
-greedy ones that match too are dropped, 000), and sets whose components can none of them go on, which is no choice but
-saves a state. What happens when a byte cannot go on and the state does not accept is the parser's business
+greedy ones that match too are dropped: 000, llguidance), and sets whose components can none of them go on, which is no
+choice but saves a state. What happens when a byte cannot go on and the state does not accept is the parser's business
 (`tokdfa.backends.earley_trie.machine`), since there are two rules for it.
 
 A *start state*, in which lexemes may begin, is never the target of a transition, even if its components are: nothing
 has been read there, so no lexeme can end. Lexemes never match the empty text, so a start state accepts nothing.
 
 Layout. Two interning tables: ``states``, of components, with a flat table of transitions as in
-`tokdfa.vocabulary.walk` among its columns; and ``sets``, of the lexemes of accepting sets.
-Source: 000 (lazy automaton over sets of lexemes); the product of minimal automata instead of a set of derivatives,
-interned accepting sets and the start mark are ours. Cost: 20 to 50 ns a component for each new transition.
+`tokdfa.vocabulary.byte_table` among its columns; and ``sets``, of the lexemes of accepting sets.
+Source: 000 (llguidance; lazy automaton over sets of lexemes); the product of minimal automata instead of a set of
+derivatives, interned accepting sets and the start mark are ours. Cost: 20 to 50 ns a component for each new transition.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from tokdfa.core.interning import COUNT, TableArrays, has_room, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
-from tokdfa.vocabulary.walk import DEAD as NO_STATE
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 #: Indices into `meta`: the component whose row a kernel asks for, -1 if it asks for room; moves not paid for.
 L_WANTED, L_WORK = range(2)
@@ -39,8 +38,8 @@ L_WANTED, L_WORK = range(2)
 NS_PER_MOVE, PAID_MOVES = 5, 1 << 16
 #: What kernels of this package return as a status: done; no text goes on here; and what is lacking, which
 #: `tokdfa.backends.earley_trie.machine.Machine.supply` supplies. A kernel that returns a number returns such a status
-#: negated, so -DEAD is "none".
-OK, DEAD, NEEDS_LEXER, NEEDS_ROWS, NEEDS_SITUATIONS, NEEDS_CHAIN = range(6)
+#: negated, so -REFUSED is "none".
+OK, REFUSED, NEEDS_LEXER, NEEDS_ROWS, NEEDS_SITUATIONS, NEEDS_CHAIN = range(6)
 #: Stands first in the content of a start state.
 START_MARK = -1
 
@@ -131,7 +130,7 @@ def fill_transition_kernel(state, column, lexer):  # type: ignore[no-untyped-def
             content[size] = target
             size += 1
     if size == 0:
-        lexer.transitions[state * class_count + column] = NO_STATE
+        lexer.transitions[state * class_count + column] = DEAD
         return OK
     following = intern_state_kernel(content, size, lexer)
     if following < 0:

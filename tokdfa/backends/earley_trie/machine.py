@@ -37,12 +37,12 @@ from tokdfa.backends.earley_trie.earley_rows import R_SKIP, R_WORK, rows_at
 from tokdfa.backends.earley_trie.earley_scan import find_row, scan_kernel
 from tokdfa.backends.earley_trie.lexer import Lexer
 from tokdfa.backends.earley_trie.lexer_states import (
-    DEAD,
     NEEDS_CHAIN,
     NEEDS_LEXER,
     NEEDS_ROWS,
     NEEDS_SITUATIONS,
     OK,
+    REFUSED,
     START_MARK,
     fill_transition_kernel,
     intern_state_kernel,
@@ -53,7 +53,7 @@ from tokdfa.core.interning import InterningTable, Limit, TableArrays, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct, struct_at
 from tokdfa.errors import LimitExceeded
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.byte_table import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,7 @@ class Machine:
         while True:
             lexer, rows = self.lexer.arrays.address, self.rows.arrays.address
             found: int = _run_kernel(situation, data, begin, end, lexer, rows, self.arrays.address)
-            if found >= -DEAD:
+            if found >= -REFUSED:
                 return found
             self.supply(-found)
 
@@ -164,7 +164,7 @@ class Machine:
         """What a kernel returns, a number or -1, called again and again until it has what it needs."""
         while True:
             found = int(call())
-            if found >= -DEAD:
+            if found >= -REFUSED:
                 return found
             self.supply(-found)
 
@@ -268,7 +268,7 @@ def _find_start(row, lexer, rows, meta):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_target(state, column, lexer):  # type: ignore[no-untyped-def]
-    """(status, the lexer state after a byte of class `column` or DEAD's -1)."""
+    """(status, the lexer state after a byte of class `column` or DEAD, -1)."""
     place = state * len(lexer.representatives) + column
     if lexer.transitions[place] == UNKNOWN:
         status = fill_transition_kernel(state, column, lexer)
@@ -297,7 +297,7 @@ def _end_before(row, accepting_set, column, lexer, rows, machine):  # type: igno
         return status, row, state
     status, target = find_target(state, column, lexer)
     if status != OK or target < 0:
-        return (status if status != OK else DEAD), row, target
+        return (status if status != OK else REFUSED), row, target
     if lexer.completes[target] >= 0:
         return end_lexeme(row, np.int64(lexer.completes[target]), lexer, rows, machine)
     return OK, row, target
@@ -344,8 +344,8 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
         elif accepted >= 0 and not matches:
             status, after, begun = _end_before(here, accepted, column, lexer, rows, machine)
         else:
-            status, after, begun = DEAD, none, none
-        if status > DEAD:
+            status, after, begun = REFUSED, none, none
+        if status > REFUSED:
             return status, none, none, none
         if accepted >= 0 or matches or (target >= 0 and not goes_on):
             count = 0  # what the links further in would have led to is decided
@@ -354,7 +354,7 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
         if goes_on:
             count = _add_link(count, here, target, chain)
     if count == 0:
-        return DEAD, none, none, none
+        return REFUSED, none, none, none
     fallback = none
     for link in range(count - 1):
         fallback = intern_situation(chain[link, 2], chain[link, 3], fallback, machine)

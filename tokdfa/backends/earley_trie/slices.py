@@ -38,7 +38,7 @@ from tokdfa.backends.earley_trie.lexer_states import L_WANTED
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.regex.compile import compile_lazy
-from tokdfa.vocabulary.walk import walk_collect
+from tokdfa.vocabulary.byte_table import walk_collect
 
 if TYPE_CHECKING:
     import numpy.typing as npt

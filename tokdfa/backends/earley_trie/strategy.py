@@ -1,10 +1,10 @@
 """Earley rows and a lazy lexer along the token trie: llguidance's way, with every part of it a switch.
 
-Strategy (000; `tokdfa.grammar` is its page of theory). A lexer made of the lexemes' automata reads bytes; where a
-lexeme ends, an Earley parser moves to its next row. A mask is a walk over the token trie: the lexer alone decides at
-nearly every node. Rows are interned by content (`tokdfa.backends.earley_trie.earley_rows`), so a matcher's state is one
-number, rollback and fork cost nothing, and equal situations share their masks. A JSON schema is read as a grammar, too,
-the same language as that of `pushdown_trie` (`tokdfa.json_schema.program_grammar`).
+Strategy (000, llguidance; the parts and their order are in `tokdfa.backends.earley_trie`). A lexer made of the lexemes'
+automata reads bytes; where a lexeme ends, an Earley parser moves to its next row. A mask is a walk over the token trie:
+the lexer alone decides at nearly every node. Rows are interned by content (`tokdfa.backends.earley_trie.earley_rows`),
+so a matcher's state is one number, rollback and fork cost nothing, and equal situations share their masks. A JSON
+schema is read as a grammar, too, the same language as that of `pushdown_trie` (`tokdfa.json_schema.program_grammar`).
 
 Options:
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.earley_trie.lexer_states import DEAD, NEEDS_SITUATIONS, OK
+from tokdfa.backends.earley_trie.lexer_states import NEEDS_SITUATIONS, OK, REFUSED
 from tokdfa.backends.earley_trie.machine import S_LONGEST, intern_situation, step_kernel
 from tokdfa.core.jit import kernel
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -78,7 +78,7 @@ def _walk_targets_kernel(nodes, stack, targets, progress, lexer, rows, machine):
             state = target  # the lexeme goes on, and nothing else can be meant
         else:
             status, row, state, fallback = step_kernel(row, state, fallback, column, lexer, rows, machine)
-            if status > DEAD:
+            if status > REFUSED:
                 break
             alive, status = status == OK, OK
         if not alive:

@@ -12,8 +12,9 @@ takes 1.2 to 1.35 times as long (Llama 3, the grammars of `experiments/inputs`).
 `S_ENDS` counts the nodes at which the lexer alone does not decide: a lexeme ends, or a fallback has to be stepped
 along.
 
-Source: 000 (lexer states and rows pushed and popped along the walk). Here both lie in a stack indexed by depth, as in
-`tokdfa.vocabulary.walk`, so nothing is popped. Cost: 3 to 5 ns a node, 20 ns a node at which a lexeme ends.
+Source: 000 (llguidance; lexer states and rows pushed and popped along the walk). Here both lie in a stack indexed by
+depth, as in `tokdfa.vocabulary.byte_table`, so nothing is popped. Cost: 3 to 5 ns a node, 20 ns a node at which a
+lexeme ends.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy.typing as npt
 
 from tokdfa.backends.earley_trie.earley_rows import R_WORK, rows_at
 from tokdfa.backends.earley_trie.earley_scan import NS_PER_ITEM, find_row
-from tokdfa.backends.earley_trie.lexer_states import DEAD, OK, lexer_at
+from tokdfa.backends.earley_trie.lexer_states import OK, REFUSED, lexer_at
 from tokdfa.backends.earley_trie.machine import (
     S_ENDS,
     S_LONGEST,
@@ -40,10 +41,9 @@ from tokdfa.backends.earley_trie.machine import (
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
+from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, NEXT_BITS, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import UNKNOWN
-from tokdfa.vocabulary.walker import DEAD as NO_TEXT
-from tokdfa.vocabulary.walker import set_bit, specialise
+from tokdfa.vocabulary.walker import DEAD, set_bit, specialise
 
 if TYPE_CHECKING:
     from tokdfa.backends.earley_trie.machine import Machine
@@ -195,7 +195,7 @@ def step_situation(strategy, stack, depth, byte):  # type: ignore[no-untyped-def
                 stack.fallbacks[after] = stack.fallbacks[depth]
                 return np.int64(after)
         elif not accepts:
-            return np.int64(NO_TEXT)
+            return np.int64(DEAD)
     return _step_border(stack, np.int64(depth), np.int64(column), lexer, rows, machine)
 
 
@@ -237,7 +237,7 @@ def _step_border(stack, depth, column, lexer, rows, machine):  # type: ignore[no
         status, new_row, new_state, new_fallback = step_kernel(
             np.int64(row), state, np.int64(max(fallback, -1)), column, lexer, rows, machine
         )
-        if status > DEAD:
+        if status > REFUSED:
             stack.rows[depth + 1] = status
             return np.int64(STOP)
         next_row, next_state = np.int32(new_row if status == OK else -1), np.int32(new_state)
@@ -245,7 +245,7 @@ def _step_border(stack, depth, column, lexer, rows, machine):  # type: ignore[no
             next_fallback = new_fallback
     machine.meta[S_ENDS] += parsed
     if next_row < 0:
-        return np.int64(NO_TEXT)
+        return np.int64(DEAD)
     stack.rows[depth + 1], stack.states[depth + 1], stack.fallbacks[depth + 1] = next_row, next_state, next_fallback
     return depth + 1
 
@@ -285,7 +285,7 @@ def walk_rest(  # type: ignore[no-untyped-def]
             if depth < base:
                 begin = stack.offsets[first_token(nodes, first, spare)]
                 status = _read_again(base, begin + depth, begin + base, stack, lexer, rows, machine)
-                if status == DEAD:
+                if status == REFUSED:
                     here, status = past, OK
                 elif status != OK:
                     break

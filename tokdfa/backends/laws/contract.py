@@ -1,8 +1,8 @@
 """The laws of the mask interface, as functions that are run on every backend, ours and other people's.
 
 A `Law` has a name, a statement in one sentence, and a check: given a `Trial` (a backend at work on a case, see
-`contract_cases`), it returns None if the law holds there, or describes the smallest counterexample it has met.
-`check_backend` runs all laws on all cases; ``tokdfa check BACKEND`` prints what it returns.
+`tokdfa.backends.laws.trial`), it returns None if the law holds there, or describes the smallest counterexample it has
+met. `check_backend` runs all laws on all cases; ``tokdfa check BACKEND`` prints what it returns.
 
 A backend may declare `known_differences`: law name -> reason. Where such a law is broken the result is a *declared*
 difference. It must really be broken somewhere: if the law holds on every case it was tried on, the declaration itself

@@ -1,10 +1,10 @@
 """CartesianMerge: the token automaton of the texts and the automaton of proper sequences, run side by side.
 
-Strategy (002). The proper tokenizations of a constraint's texts are the sequences that spell such a text and are
-proper. Neither condition needs an automaton over tokens to be built for the other: a mask is the intersection of what
-the text allows and what the last token allows. The difficulty is *relevance*: a token may be allowed by both and lead
-nowhere. 002 searches through all pairs of states, in half a minute a regex; here a fixpoint over states settles it
-in milliseconds (`tokdfa.backends.proper_merge.proper_table`), and a mask is two bit sets
+Strategy (002, Tran-Thien 2024). The proper tokenizations of a constraint's texts are the sequences that spell such a
+text and are proper. Neither condition needs an automaton over tokens to be built for the other: a mask is the
+intersection of what the text allows and what the last token allows. The difficulty is *relevance*: a token may be
+allowed by both and lead nowhere. 002 searches through all pairs of states, in half a minute a regex; here a fixpoint
+over states settles it in milliseconds (`tokdfa.backends.proper_merge.proper_table`), and a mask is two bit sets
 (`tokdfa.backends.proper_merge.proper_states`).
 
 Pre-tokenizers are part of it: the text is read with its borders of pieces

@@ -1,9 +1,9 @@
 """DirectMerge: an explicit automaton over tokens that accepts exactly the proper tokenizations of the texts.
 
-Strategy (002; the theory is in `tokdfa.backends.proper_merge.merging`). The constraint becomes an automaton over bytes;
-together with the tokenizer's pre-tokenizer, one that also marks the borders of pieces; over letters, all its texts are
-merged at once, rule by rule. The mask in a state is its row. There are far fewer ways through such an automaton than
-through a token index, so many states have one way on, and a model need not be asked.
+Strategy (002, Tran-Thien 2024; the theory is in `tokdfa.backends.proper_merge.merging`). The constraint becomes an
+automaton over bytes; together with the tokenizer's pre-tokenizer, one that also marks the borders of pieces; over
+letters, all its texts are merged at once, rule by rule. The mask in a state is its row. There are far fewer ways
+through such an automaton than through a token index, so many states have one way on, and a model need not be asked.
 
 The tokens before the text count (`start(context)`): the first token must not merge with the last one, and a piece that
 they have begun goes on. A context without effect on the text shares the table of the empty context. Others get a table

@@ -24,7 +24,7 @@ from tokdfa.core.kernel_struct import Struct
 from tokdfa.errors import LimitExceeded
 from tokdfa.proper.whole_pieces import WHOLE
 from tokdfa.token_automata.columns import enlarge
-from tokdfa.vocabulary.walk import collect_tokens_kernel
+from tokdfa.vocabulary.byte_table import collect_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt

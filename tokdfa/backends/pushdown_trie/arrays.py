@@ -6,7 +6,7 @@ Machine (`MachineArrays`), all int32 unless said otherwise:
   ``arguments``; ``tables``, ``names``, ``order``: tries of names (`tokdfa.backends.pushdown_trie.names`);
 - stacks: the tables (`tokdfa.core.interning`) ``stacks``, of entries, and ``groups``, of stacks that contain each
   other, with the column ``group_stack``;
-- rows: the table ``rows``, of the items of kernels; ``live_items`` int64 and ``live_begin``, ``live_end``: see
+- rows: the table ``rows``, of the items of cores; ``live_items`` int64 and ``live_begin``, ``live_end``: see
   `tokdfa.backends.pushdown_trie.rows`; ``row_flags`` uint8; ``row_reads`` uint64, flat, row x 4; ``row_fallback``,
   ``row_ended``; ``transitions`` flat, row x 256;
 - scratch: for closures, stacks and walks;

@@ -26,7 +26,7 @@ from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST, MOST, STATE
 from tokdfa.grammar.lexeme_automata import minimal_together
 from tokdfa.program.json_text import read_characters
 from tokdfa.regex.state_names import ExpressionNames, name_states
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -214,7 +214,7 @@ class AutomatonTable(StateTable):
         if self.owner[state] >= 0:
             lazy, shortest = self.lazy_rows.automata[self.owner[state]]
             namer = self._lazy_names.setdefault(id(lazy), ExpressionNames(lazy.store, self._depth))
-            described = namer.describe(lazy.expression(int(self.place[state]))) if self._depth else ""
+            described = namer.describe(lazy.expression(int(self.inner[state]))) if self._depth else ""
             key = bytes.fromhex(described) + bytes([2 + shortest])
             self.partition_class[state] = self._named.setdefault(key, state) if described else state
             return

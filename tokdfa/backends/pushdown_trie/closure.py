@@ -1,4 +1,4 @@
-"""Closure: the live items of a row, found from its kernel. `tokdfa.backends.pushdown_trie.rows` says what they are."""
+"""Closure: the live items of a row, found from its core. `tokdfa.backends.pushdown_trie.rows` says what they are."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tokdfa.backends.pushdown_trie.rows import (
     ROW_WIDE,
     SHORTEST,
     WIDE,
-    kernel_of,
+    core_of,
 )
 from tokdfa.backends.pushdown_trie.stacks import (
     C_NEXT,
@@ -72,7 +72,7 @@ from tokdfa.program.program import (
     TERMINAL,
     TOKEN,
 )
-from tokdfa.vocabulary.walk import UNKNOWN
+from tokdfa.vocabulary.byte_table import UNKNOWN
 
 #: Columns of `work`: an item of a closure; its stack may be ~frame.
 W_PLACE, W_STATE, W_STACK = range(3)
@@ -90,7 +90,7 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
     meta[M_STAMP] += 1
     stamp = meta[M_STAMP]
     count, called, accepts = np.int64(0), np.int64(0), False
-    begin, end = kernel_of(row, machine)
+    begin, end = core_of(row, machine)
     for k in range(begin, end):
         item = machine.rows.words[k]
         count = _push(item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK, item & STACK_MASK, count, machine)
@@ -263,11 +263,11 @@ def _note_reads(row, machine, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def _close_middle(row, machine, pool):  # type: ignore[no-untyped-def]
-    """The live items of a row in the middle of a lexeme: its kernel, but for terminals that cannot go on. A status."""
+    """The live items of a row in the middle of a lexeme: its core, but for terminals that cannot go on. A status."""
     begin = machine.meta[M_LIVE]
     end = begin
     seen, may_end = 0, False
-    first, past = kernel_of(row, machine)
+    first, past = core_of(row, machine)
     for k in range(first, past):
         item = machine.rows.words[k]
         state = (item >> STACK_BITS) & STATE_MASK

@@ -2,8 +2,8 @@
 
 A matcher's state is the number of a row. A mask or a step that was met before is served by `StateMatcher`, from what is
 kept of the constraint. A new one is one call of a kernel where nothing is missing (`PushdownMatcher._fill_mask`,
-`_next`). Where something is, it goes the usual way: `PushdownMatcher._retry`, then `PushdownTables.fill` or `step`.
-They ask the machine and the filler of masks, which have made what is missing.
+`_next`). Where something is, it goes the slow way: `PushdownTables.make_mask` or `step`, which have the machine and the
+filler of masks make what is missing, within `PushdownMatcher._retry`, which moves to new tables if those are full.
 
 Matchers of one *generation* share its tables; when they pass ``table_mb``, new ones are begun, and a matcher moves to
 them by reading its tokens again. Everything new is made under the lock of the vocabulary's pool, which all constraints
@@ -189,7 +189,7 @@ class PushdownTables(CompiledConstraint):
         found += [machine.take(row, sets) for sets in self._token_sets.values()]
         return [target for target in dict.fromkeys(found) if target >= 0]
 
-    def fill(self, generation: TableGeneration, row: int, out: Mask) -> bool:
+    def make_mask(self, generation: TableGeneration, row: int, out: Mask) -> bool:
         """Write the mask of a row; whether it had to be made. Raises MachineFull.
 
         Rows that differ in what no token can tell share the mask of one of them.
@@ -268,7 +268,7 @@ class PushdownMatcher(StateMatcher[int]):
         self._serve_from(generation.masks, generation.steps)
 
     def _fill_mask(self, out: Mask) -> None:
-        """Write and keep a mask by one call of a kernel; if something is missing, the usual way supplies it."""
+        """Write and keep a mask by one call of a kernel; if something is missing, the slow way supplies it."""
         row, machine = self.state, self._machine
         if self._direct and row is not self._FINISHED:
             kept, counts, other = self._generation.masks, machine.counts, row
@@ -287,7 +287,7 @@ class PushdownMatcher(StateMatcher[int]):
         self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
 
     def _next(self, token: int) -> int | None:
-        """One call of a kernel; if something is missing, or the token is refused, the usual way finds out."""
+        """One call of a kernel; if something is missing, or the token is refused, the slow way finds out."""
         state, machine = self.state, self._machine
         if self._simple and state is not self._FINISHED:
             with self._lock:
@@ -362,7 +362,7 @@ class PushdownMatcher(StateMatcher[int]):
     def _fill(self, state: int, out: Mask) -> None:
         counts = self._machine.counts
         nodes, rows = counts[M_NODES], counts[M_ROWS]
-        if self._compiled.fill(self._generation, state, out):
+        if self._compiled.make_mask(self._generation, state, out):
             self._count_made(nodes, rows)
 
     def _count_made(self, nodes: int, rows: int) -> None:
@@ -406,7 +406,7 @@ class PushdownSituations(SituationSource):
     def fill(self, situation: int, out: Mask) -> None:
         """Overwrite `out` with the tokens allowed in a situation."""
         if not self.generation.masks.fill(situation, out):
-            self.compiled.fill(self.generation, situation, out)
+            self.compiled.make_mask(self.generation, situation, out)
 
     def read(self, situation: int, text: bytes) -> int:
         """The situation after some bytes, -1 if they are not allowed."""

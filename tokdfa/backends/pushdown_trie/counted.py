@@ -36,7 +36,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     pack_item,
     pool_at,
 )
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, add_found, intern_row, kernel_of
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS, add_found, core_of, intern_row
 from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST, MOST, STATES
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import (
@@ -152,7 +152,7 @@ def clip_row_kernel(row, least, most, machine_address, pool_address):  # type: i
     `least` and `most`: `tokdfa.backends.pushdown_trie.lengths.TokenLengths.levels`.
     """
     machine, pool = machine_at(machine_address), pool_at(pool_address)
-    begin, end = kernel_of(row, machine)
+    begin, end = core_of(row, machine)
     changed = False
     if end - begin > len(machine.found):
         return np.int64(-NEEDS_SCRATCH)

@@ -16,9 +16,9 @@ from tokdfa.backends.pushdown_trie.rows import ACCEPTS
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct
+from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.division import FIRST, LEFT, PAST, TAG, Division, allow, note_range
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT
-from tokdfa.vocabulary.walk import UNKNOWN
 from tokdfa.vocabulary.walker import DEAD, specialise
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     W_SIZE,
     W_STATE,
     W_WANTED,
-    begin_place,
+    begin_subtree,
     follow_guide,
     guide_of,
     is_served,
@@ -66,9 +66,9 @@ from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.program.program import COUNTED, OPERATION
+from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.machine import Machine
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 NODE_WORK = 10
 #: A node with more descendants than this is worth a partition of its own.
 SUBTREE = 400
-#: Bits of what `_fill_kernel` is told, below those for the size of subtrees: partitions are used; end tokens are set.
+#: Bits of what `_fill_mask_kernel` is told, below those for the size of subtrees: use partitions; set end tokens.
 HOW_PARTITIONS, HOW_ENDS, HOW_SHIFT = 1, 2, 2
 #: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
 FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
@@ -91,7 +91,7 @@ class Filler:
 
     def __init__(self, use_partitions: bool = True, use_subtrees: bool = True) -> None:
         subtree = SUBTREE if use_partitions and use_subtrees else MAX_NODES
-        #: What `_fill_kernel` is told, but for HOW_ENDS.
+        #: What `_fill_mask_kernel` is told, but for HOW_ENDS.
         self._how = subtree << HOW_SHIFT | HOW_PARTITIONS * use_partitions
 
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
@@ -106,7 +106,7 @@ class Filler:
         `with_ends`: end tokens, too, if the row accepts; with the longest match, ask the machine about that instead.
         """
         pool, how = machine.pool, self._how | HOW_ENDS * with_ends
-        status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+        status = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
         if status != OK:
             self._write_anew(machine, row, out, how, status)
         return self._finish(pool, out)
@@ -114,7 +114,7 @@ class Filler:
     def write_kept(self, machine: Machine, row: int, out: Mask, kept: MaskStore, state: int) -> bool:
         """Write the mask of a row, end tokens included, and keep it as that of `state`; whether nothing was missing."""
         pool = machine.pool
-        status = _fill_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, pool.arrays.address)
+        status = _fill_mask_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, pool.arrays.address)
         if status != OK:
             return False
         walk = pool.walk
@@ -157,7 +157,7 @@ class Filler:
             # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
             if pool.partitions.drops >= drops + 2:
                 how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
-            status = _fill_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+            status = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
 
     @staticmethod
     def listed(pool: Pool) -> npt.NDArray[np.int32] | None:
@@ -202,7 +202,7 @@ def _enter_branch(key, row, end, frame, machine, pool):  # type: ignore[no-untyp
 
 
 @kernel
-def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignore[no-untyped-def]
+def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: ignore[no-untyped-def]
     """Write the mask of row `start` into `out`. A status; whatever it is, calling again begins anew."""
     machine, pool = machine_at(machine_address), pool_at(pool_address)
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
@@ -220,18 +220,18 @@ def _fill_kernel(start, how, out, machine_address, pool_address):  # type: ignor
         if visited - paid > 0xFFFF:  # between walks: one look at each node would cost 3 % of a mask
             pay((visited - paid) * NODE_WORK)
             paid = visited
-        place, row = np.int64(deferred[waiting, 0]), np.int64(deferred[waiting, 1])
+        below, row = np.int64(deferred[waiting, 0]), np.int64(deferred[waiting, 1])
         status = close_row(row, machine, pool)
         if status != OK:
             return status
         here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
         of_state, part = np.int64(-1), np.int64(-1)
-        if place < 0:
-            part = ~place
+        if below < 0:
+            part = ~below
         elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
             passed = np.int64(deferred[waiting, 2])
-            status, part, of_state, first, signature = begin_place(
-                place, row, passed, first, signature, words, machine, pool
+            status, part, of_state, first, signature = begin_subtree(
+                below, row, passed, first, signature, words, machine, pool
             )
             if status != OK:
                 return status

@@ -30,8 +30,8 @@ from tokdfa.backends.pushdown_trie.rows import (
     ROW_MIDDLE,
     SHORTEST,
     add_found,
+    core_of,
     intern_row,
-    kernel_of,
 )
 from tokdfa.core.interning import second_of
 from tokdfa.core.jit import kernel
@@ -39,7 +39,7 @@ from tokdfa.core.sorting import sort_distinct
 from tokdfa.program.program import (
     SECOND,
 )
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 
 @kernel
@@ -126,7 +126,7 @@ def _intern_middle(count, fallback, machine):  # type: ignore[no-untyped-def]
     count = sort_distinct(machine.found, 0, count)
     link = fallback
     while link >= 0:
-        begin, end = kernel_of(link, machine)
+        begin, end = core_of(link, machine)
         if machine.row_flags[link] & ROW_MIDDLE and end - begin == count:
             same = True
             for k in range(count):
@@ -144,10 +144,10 @@ def end_row(row, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the border after the terminals that may end in a row in the middle of a lexeme, -1 if none may)."""
     if machine.row_ended[row] != NOT_ASKED:
         return OK, np.int64(machine.row_ended[row])
-    begin, end = kernel_of(row, machine)
+    begin, end = core_of(row, machine)
     count = np.int64(0)
     for k in range(begin, end):
-        machine.found[k - begin] = machine.rows.words[k]  # there is room: the row's kernel was made there
+        machine.found[k - begin] = machine.rows.words[k]  # there is room: the row's core was made there
     count = _put_ended(end - begin, machine, pool)
     if count < 0:
         return NEEDS_SCRATCH, np.int64(-1)
@@ -190,7 +190,7 @@ def _put_ended(count, machine, pool):  # type: ignore[no-untyped-def]
         item = found[first + k]
         place, stack = item >> PLACE_SHIFT, item & STACK_MASK
         if place == machine.meta[M_SKIP]:
-            begin, end = kernel_of(second_of(machine.stacks.words[machine.stacks.begin[stack]]), machine)
+            begin, end = core_of(second_of(machine.stacks.words[machine.stacks.begin[stack]]), machine)
             if made + end - begin > first + k:
                 return np.int64(-1)
             for source in range(begin, end):

@@ -53,7 +53,7 @@ from tokdfa.program.program import (
     SECOND,
     TERMINAL,
 )
-from tokdfa.vocabulary.walk import DEAD
+from tokdfa.vocabulary.byte_table import DEAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

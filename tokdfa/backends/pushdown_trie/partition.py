@@ -1,4 +1,4 @@
-"""Partitions of the vocabulary by a state of an automaton: what stays inside its terminal, and a trie of the rest.
+"""Partitions: a division (`tokdfa.vocabulary.division`) of the tokens by a terminal's state, with a trie of the rest.
 
 Whatever else may be read in a row: if one of its terminals reads a token to its end and stays alive, the token is
 allowed. These tokens depend on the terminal's state alone, so they are found once for all rows and constraints of a
@@ -8,7 +8,7 @@ thousand nodes.
 
 The same is done for subtrees: where the walk comes to a node with many descendants in a row that has a wide state
 (after the quote that opens a string, after a blank), it takes the partition of what is below that node. A partition is
-therefore known by a *place* of the trie (0: all of it; else a node's number and one) and a state.
+therefore known by the node that it is *below* (0: the whole trie; else the node's number and one) and a state.
 
 A *strict* partition counts a token as inside only if the terminal is not complete after it: for items that do not end
 where the terminal does (`tokdfa.backends.pushdown_trie.names`, `tokdfa.backends.pushdown_trie.counted`). It is known by
@@ -30,9 +30,9 @@ its own trie, the vocabulary's trie first and then those of rests. ``part_*``: f
 ``part_nodes`` where its rest begins in ``nodes``, and where that ends. The tries' branches are in
 `tokdfa.backends.pushdown_trie.branches`.
 
-Source: 000's slices with what is contained in a lexeme; XGrammar's split of the vocabulary by context-independence.
-Here it is exact, and no split is chosen in advance. Cost: one walk of the automaton over the place;
-with ALONE and OWN only of what the state reads.
+Source: llguidance's slices (000) with what is contained in a lexeme; XGrammar's split of the vocabulary by
+context-independence. Here it is exact, and no split is chosen in advance. Cost: one walk of the automaton over these
+nodes; with ALONE and OWN only of what the state reads.
 """
 
 from __future__ import annotations
@@ -123,11 +123,11 @@ class Partitions:
         reserved = 4 * self.mask_words * self.dense_count + 8 * self.node_count + self.branches.nbytes
         return sum(array.nbytes for array in kept) + reserved
 
-    def extent(self, place: int) -> tuple[int, int]:
-        """The nodes below a place of the trie, as a range of ``nodes``."""
-        if place == 0:
+    def extent(self, below: int) -> tuple[int, int]:
+        """The nodes that a partition is of, as a range of ``nodes``."""
+        if below == 0:
             return 0, len(self.trie.nodes)
-        node = place - 1
+        node = below - 1
         base = self.base_of(node)
         return node + 1, base + (int(self.nodes[node]) >> NEXT_SHIFT & MAX_NODES)
 
@@ -138,21 +138,21 @@ class Partitions:
         begins = self.part_nodes[: self.count, 0]
         return int(begins[np.searchsorted(begins, node, side="right") - 1])
 
-    def divide(self, place: int, state: int, automata: AutomatonTable, within: int = -1) -> None:
-        """Make the partition of a place by a state, and the rows of lazy automata that it needs.
+    def divide(self, below: int, state: int, automata: AutomatonTable, within: int = -1) -> None:
+        """Make the partition below a node by a state, and the rows of lazy automata that it needs.
 
         `within`: a partition of the whole trie, all of whose tokens are inside; then only its rest is walked. Nothing
-        is made if the place lay in a rest that is dropped; whoever asked begins again. Raises what making a row raises.
+        is made if the node lay in a rest that is dropped; whoever asked begins again. Raises what making a row raises.
         """
-        begin, end = self.extent(place) if within < 0 else self.part_nodes[within].tolist()
+        begin, end = self.extent(below) if within < 0 else self.part_nodes[within].tolist()
         size = end - begin
         trie_nodes = len(self.trie.nodes)
         if self.node_count + size > trie_nodes + most_rest_nodes(trie_nodes) or self.dense_count >= MAX_DENSE:
             self._clear()
             self.drops += 1
-            if within >= 0 or place > len(self.trie.nodes):
+            if within >= 0 or below > len(self.trie.nodes):
                 return
-        words, origin = self.dense[self.dense_count], self.base_of(place - 1) if place else 0
+        words, origin = self.dense[self.dense_count], self.base_of(below - 1) if below else 0
         if within >= 0:
             origin = begin
             words[:] = self.dense[self.part_dense[within]]
@@ -164,11 +164,11 @@ class Partitions:
         path = np.empty((2, self.trie.depth_limit + 1), dtype=np.int64)
         left, room = found.ranges[found.ranges[:, TAG] == REST], self.nodes[self.node_count :]
         rest = cut_ranges_kernel(nodes, begin - origin, left, self.trie.size, room, path)
-        self._keep(place, state, words, int(rest))
+        self._keep(below, state, words, int(rest))
 
-    def has(self, place: int, state: int) -> bool:
-        """Whether the partition of a place by a state is made."""
-        return bool(look_up(place << KEY_SHIFT | state, self.part_keys, self.part_slots) >= 0)
+    def has(self, below: int, state: int) -> bool:
+        """Whether the partition below a node by a state is made."""
+        return bool(look_up(below << KEY_SHIFT | state, self.part_keys, self.part_slots) >= 0)
 
     def dense_of(self, state: int) -> tuple[int, npt.NDArray[np.uint32] | None]:
         """(number, words of what is inside) of the partition of the whole trie by a state; None if they are a list."""
@@ -176,7 +176,7 @@ class Partitions:
         dense = int(self.part_dense[part])
         return part, self.dense[dense] if dense >= 0 else None
 
-    def _keep(self, place: int, state: int, words: npt.NDArray[np.uint32], rest: int) -> None:
+    def _keep(self, below: int, state: int, words: npt.NDArray[np.uint32], rest: int) -> None:
         """Enter the partition whose mask, `words`, and rest, of so many nodes, stand where the next ones begin."""
         self._make_room()
         tokens = np.empty(DENSE, dtype=np.int32)
@@ -197,7 +197,7 @@ class Partitions:
         self.node_count = end
         self.count += 1
         self.made += 1
-        self._enter(place << KEY_SHIFT | state, number)
+        self._enter(below << KEY_SHIFT | state, number)
 
     def _enter(self, key: int, number: int) -> None:
         if is_crowded(self.key_count, self.part_keys):

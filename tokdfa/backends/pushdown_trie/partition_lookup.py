@@ -65,14 +65,14 @@ class WalkScratch:
         self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
         #: int32, by depth: the state, with its kind, by which the walk goes; -1: by the row.
         self.walk_guides: npt.NDArray[np.int32] = np.zeros(depths, dtype=np.int32)
-        #: int32: place, row and state passed of each subtree that is put off; ~partition: the rest of one.
+        #: int32: what it is below, row and state passed of each subtree that is put off; ~partition: the rest of one.
         self.walk_deferred: npt.NDArray[np.int32] = np.zeros((MOST_DEFERRED, 3), dtype=np.int32)
         #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
         self.frame_left: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
         self.frame_place: npt.NDArray[np.int64] = np.zeros((depths, 3), dtype=np.int64)
         #: uint32: by a hash of subtree and partition class, how many nodes were walked for want of the partition.
         self.walk_met: npt.NDArray[np.uint32] = np.zeros(1 << MET_BITS, dtype=np.uint32)
-        #: int64: place and state, with its kind, of each partition that is wanted.
+        #: int64: what it is below and the state, with its kind, of each partition that is wanted.
         self.walk_wanted: npt.NDArray[np.int64] = np.zeros((MOST_WANTED, 2), dtype=np.int64)
         #: int32: the tokens of the last mask, in any order, if it is narrow and was walked only.
         self.listed: npt.NDArray[np.int32] = np.zeros(NARROW, dtype=np.int32)
@@ -159,9 +159,9 @@ def bytes_read(state, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def begin_place(place, row, passed, first, signature, words, machine, pool):  # type: ignore[no-untyped-def]
+def begin_subtree(below, row, passed, first, signature, words, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether nothing was set yet,
-    the signature) in a wide row at a place.
+    the signature) in a wide row below a node (`tokdfa.backends.pushdown_trie.partition`).
 
     Of the partitions by the row's wide states it is that with the smallest rest, and what is inside is set. One is
     enough: whatever another state allows is either inside or met in the rest. So others are not even made if one has a
@@ -172,11 +172,11 @@ def begin_place(place, row, passed, first, signature, words, machine, pool):  # 
     alone = is_alone(row, machine, pool)
     depth = pool.walk_meta[W_DEPTH]
     for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], place, machine.row_flags[row], alone, depth, machine, pool)
+        wide = wide_state(machine.live_items[k], below, machine.row_flags[row], alone, depth, machine, pool)
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
-        if place == 0 and wide == state and pool.flags[state] & LOOPS:
+        if below == 0 and wide == state and pool.flags[state] & LOOPS:
             continue  # its rest would be most of the trie: `take_loops` has one of what it reads
         known = np.int64(pool.partition_class[state])
         if known >= 0:
@@ -184,7 +184,7 @@ def begin_place(place, row, passed, first, signature, words, machine, pool):  # 
             if known == last:
                 continue
         last = known
-        part = find_partition(place, known, pool) if known >= 0 else np.int64(-1)
+        part = find_partition(below, known, pool) if known >= 0 else np.int64(-1)
         if part < 0:
             count = bytes_read(state, pool)
             if count > reads:  # its rest is likely to be the smallest
@@ -194,7 +194,7 @@ def begin_place(place, row, passed, first, signature, words, machine, pool):  # 
         if size < least:
             best, least, chosen = part, size, state
     if missing >= 0 and least > SMALL_REST:
-        machine.meta[M_PLACE], machine.meta[M_STATE] = place, missing
+        machine.meta[M_PLACE], machine.meta[M_STATE] = below, missing
         return NEEDS_PARTITION, best, chosen, first, signature
     if best >= 0:
         take_inside(best, first, words, pool)
@@ -203,7 +203,7 @@ def begin_place(place, row, passed, first, signature, words, machine, pool):  # 
 
 
 @kernel
-def is_served(row, place, size, passed, machine, pool):  # type: ignore[no-untyped-def]
+def is_served(row, below, size, passed, machine, pool):  # type: ignore[no-untyped-def]
     """Whether a partition of a subtree of `size` nodes serves a row by one of its wide states, `passed` left out.
 
     One that is missing is wanted, for the masks to come, when walks without it have cost as much as it will: so no
@@ -211,7 +211,7 @@ def is_served(row, place, size, passed, machine, pool):  # type: ignore[no-untyp
     """
     depth, wanted = pool.walk_meta[W_DEPTH], np.int64(-1)
     for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], place, machine.row_flags[row], False, depth, machine, pool)
+        wide = wide_state(machine.live_items[k], below, machine.row_flags[row], False, depth, machine, pool)
         state = wide & STATE_PART
         if wide < 0 or state == passed:
             continue
@@ -219,23 +219,23 @@ def is_served(row, place, size, passed, machine, pool):  # type: ignore[no-untyp
         if known < 0:
             return True  # it is asked for
         known |= wide & ~STATE_PART
-        if find_partition(place, known, pool) >= 0:
+        if find_partition(below, known, pool) >= 0:
             return True
         wanted = known
     if wanted >= 0:
-        _note_wanted(place, wanted, size, pool.walk_meta[W_PRICE] + size // 2, pool)
+        _note_wanted(below, wanted, size, pool.walk_meta[W_PRICE] + size // 2, pool)
     return False
 
 
 @kernel
-def _note_wanted(place, state, nodes, work, pool):  # type: ignore[no-untyped-def]
+def _note_wanted(below, state, nodes, work, pool):  # type: ignore[no-untyped-def]
     """Note that `nodes` are walked for want of a partition, and that it is wanted, if all such walks come to `work`."""
-    spot = mix(mix(np.uint64(0), place), state) >> np.uint64(64 - MET_BITS)
+    spot = mix(mix(np.uint64(0), below), state) >> np.uint64(64 - MET_BITS)
     pool.walk_met[spot] += np.uint32(nodes)
     count = pool.walk_meta[W_WANTED]
     if pool.walk_met[spot] < work or count == len(pool.walk_wanted):
         return
-    pool.walk_wanted[count, 0], pool.walk_wanted[count, 1] = place, state
+    pool.walk_wanted[count, 0], pool.walk_wanted[count, 1] = below, state
     pool.walk_meta[W_WANTED] = count + 1
 
 

@@ -73,21 +73,21 @@ class Pool:
         partitions = self._partition_bytes if self._structs else self.partitions.nbytes
         return self.automata.nbytes + partitions + self.lengths.nbytes
 
-    def divide(self, place: int, state: int, use_slices: bool = True) -> None:
-        """Make the partition of a place of the trie by a state, and the rows of lazy automata that it needs.
+    def divide(self, below: int, state: int, use_slices: bool = True) -> None:
+        """Make the partition below a node of the trie by a state, and the rows of lazy automata that it needs.
 
         `state` with the bits STRICT, ALONE and OWN: that of this kind. `use_slices`: begin with a slice.
         """
         automata, parts = self.automata, self.partitions
         kind, state = state & ~STATE_PART, automata.class_of(state & STATE_PART)
-        if parts.has(place, state | kind):
+        if parts.has(below, state | kind):
             return
         self._structs.clear()
-        within = self.slices.within(state | kind) if place == 0 and use_slices else -1
+        within = self.slices.within(state | kind) if below == 0 and use_slices else -1
         if within >= 0 and not kind & ALONE and parts.rest_size(within) <= SMALL_REST:
             parts.share(state | kind, within)  # the state's own rest would not be much smaller
             return
-        parts.divide(place, state | kind, automata, within)
+        parts.divide(below, state | kind, automata, within)
 
     def divide_wanted(self) -> None:
         """Make the partitions that the last mask, which is written, wants for those to come; what takes too much is not
@@ -96,11 +96,11 @@ class Pool:
         counts, drops = self.walk.counts, self.partitions.drops
         wanted = self.walk.walk_wanted[: counts[W_WANTED]].tolist()
         counts[W_WANTED] = 0
-        for place, state in wanted:
-            if self.partitions.drops != drops:  # places of rests are gone
+        for below, state in wanted:
+            if self.partitions.drops != drops:  # nodes of rests are gone
                 break
             with suppress(LimitExceeded):
-                self.divide(place, state)
+                self.divide(below, state)
 
 
 _pools: WeakKeyDictionary[Vocabulary, Pool] = WeakKeyDictionary()

@@ -1,12 +1,13 @@
-"""Rows: the sets of places where the program may be, interned by content.
+"""Rows: the sets of items, each a place where the program may be, interned by content.
 
 Words. An *item* is a place of the program, a state of what is read there (0: nothing), and a return stack. For TERMINAL
 the state is one of the pool, for NAMES and COUNTED one of their own (`tokdfa.backends.pushdown_trie.names`,
-`tokdfa.backends.pushdown_trie.counted`). A *row* is the set of items after some bytes. Its *kernel* holds the items as
-the last byte left them; its *live* items are those that can read, found by *closure*: calls are entered, returns taken,
-alternatives spread, and a terminal that may end is left. Rows are interned by kernel, behind whose items stands whether
-it is in the middle and its fallback (see below); they are closed once, and stepped once for each byte; so a matcher's
-state is the number of a row, and what was found out about a row holds wherever it comes up again.
+`tokdfa.backends.pushdown_trie.counted`). A *row* is the set of items after some bytes. Its *core* holds the items as
+the last byte left them (kernel items, to LR parsers); its *live* items are those that can read, found by *closure*:
+calls are entered, returns taken, alternatives spread, and a terminal that may end is left. Rows are interned by core,
+behind whose items stands whether it is in the middle and its fallback (see below); they are closed once, and stepped
+once for each byte; so a matcher's state is the number of a row, and what was found out about a row holds wherever it
+comes up again.
 
 Closure merges calls of the same frame (`tokdfa.backends.pushdown_trie.stacks`), so left recursion and empty rules come
 to an end: there are finitely many (place, state, stack or frame). A frame that returns before anything was read returns
@@ -110,7 +111,7 @@ def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-d
 
 @kernel
 def intern_row(count, middle, fallback, machine):  # type: ignore[no-untyped-def]
-    """(status, the row with kernel found[:count], which need not be sorted)."""
+    """(status, the row with core found[:count], which need not be sorted)."""
     meta, found = machine.meta, machine.found
     count = sort_distinct(found, 0, count)
     if count > meta[M_MAX_ITEMS]:
@@ -131,6 +132,6 @@ def intern_row(count, middle, fallback, machine):  # type: ignore[no-untyped-def
 
 
 @kernel
-def kernel_of(row, machine):  # type: ignore[no-untyped-def]
-    """Where the items of a row's kernel begin and end in ``rows.words``."""
+def core_of(row, machine):  # type: ignore[no-untyped-def]
+    """Where the items of a row's core begin and end in ``rows.words``."""
     return machine.rows.begin[row], machine.rows.begin[row + 1] - 1

@@ -11,7 +11,7 @@ or leads there, but by few bytes (LOOPS); ``reads`` uint64, shape (states, 4): t
 ``characters`` int32, shape (states, 4), of automata of JSON strings whose characters are counted: whether one may begin
 (BEGINS), how many begin at least before an end (LEAST), and in an automaton's first state how many states it has
 (STATES) and the greatest LEAST of these (MOST);
-``owner`` int32: the number of its lazy automaton, -1 for a state of an explicit one, and ``place`` int32: the state
+``owner`` int32: the number of its lazy automaton, -1 for a state of an explicit one, and ``inner`` int32: the state
 there (`LazyRows`).
 """
 
@@ -27,7 +27,7 @@ from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, LOOPS, SHORTEST, W
 from tokdfa.core.budget import hold
 from tokdfa.core.jit import kernel
 from tokdfa.errors import LimitExceeded
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
     from tokdfa.regex.lazy_dfa import LazyDfa
@@ -56,7 +56,7 @@ class StateTable:
     partition_class: Int32
     characters: Int32
     owner: Int32
-    place: Int32
+    inner: Int32
 
     def __init__(self) -> None:
         #: Rows of states that there are not yet hold anything; pages that no state uses are never touched.
@@ -117,7 +117,7 @@ class LazyRows:
     to the table and numbers what they lead to. Where a walk finds thousands of rows missing
     (`tokdfa.backends.pushdown_trie.divide`), that is a few calls of kernels for each round of the walk.
 
-    ``owner`` and ``place`` of the table say what a state is in its automaton; for each automaton an array, int32 by
+    ``owner`` and ``inner`` of the table say what a state is in its automaton; for each automaton an array, int32 by
     state there, has the state of the table, or -1. Both directions are arrays, as kernels follow them.
 
     Cost: 5 µs a call and 2-5 µs a row (memory that is touched first, 1 kB a state), beside what the automaton takes.
@@ -138,7 +138,7 @@ class LazyRows:
         self.automata.append((automaton, shortest))
         self._states.append(known)
         _enter_kernel(
-            0, state, number, shortest, automaton.accepting, known, table.owner, table.place, table.transitions,
+            0, state, number, shortest, automaton.accepting, known, table.owner, table.inner, table.transitions,
             table.flags,
         )  # fmt: skip
         table.state_count += 1
@@ -160,16 +160,16 @@ class LazyRows:
     def _fill_of(self, table: StateTable, number: int, states: Int32) -> None:
         """Make the transitions of different states of one automaton."""
         automaton, shortest = self.automata[number]
-        automaton.fill_rows(table.place[states])
+        automaton.fill_rows(table.inner[states])
         known, room = self._states[number], len(automaton.accepting)
         if len(known) < room:
             known = np.concatenate([known, np.full(room - len(known), -1, dtype=np.int32)])
             self._states[number] = known
         progress = np.array([0, table.state_count], dtype=np.int64)
         while True:
-            is_done = _fill_kernel(
+            is_done = _fill_rows_kernel(
                 states, number, shortest, WIDE_BYTES, table.room, progress, automaton.transitions,
-                automaton.byte_class, automaton.class_count, automaton.accepting, known, table.owner, table.place,
+                automaton.byte_class, automaton.class_count, automaton.accepting, known, table.owner, table.inner,
                 table.transitions, table.flags, table.reads,
             )  # fmt: skip
             table.state_count = int(progress[1])
@@ -186,7 +186,7 @@ def _columns(states: int) -> dict[str, npt.NDArray[Any]]:
         "partition_class": np.full(states, -1, dtype=np.int32),
         "characters": np.zeros((states, 4), dtype=np.int32),
         "owner": np.full(states, -1, dtype=np.int32),
-        "place": np.zeros(states, dtype=np.int32),
+        "inner": np.zeros(states, dtype=np.int32),
     }
 
 
@@ -242,21 +242,21 @@ def warm_up() -> None:
 
 @kernel
 def _enter_kernel(  # type: ignore[no-untyped-def]
-    there, state, number, shortest, accepting, known, owner, place, transitions, flags
+    there, state, number, shortest, accepting, known, owner, inner, transitions, flags
 ):
     """Make a state of an automaton state `state` of the table; it has no row yet, unless it ends where it may."""
-    known[there], owner[state], place[state] = state, number, there
+    known[there], owner[state], inner[state] = state, number, there
     ends = shortest and accepting[there]
     transitions[state * 256 : state * 256 + 256] = DEAD if ends else UNKNOWN
     flags[state] = (ACCEPTS if accepting[there] else 0) | (SHORTEST if shortest else 0) | (ENDS if ends else 0)
 
 
 @kernel
-def _fill_kernel(  # type: ignore[no-untyped-def]
-    states, number, shortest, wide, room, progress, table, byte_class, classes, accepting, known, owner, place,
+def _fill_rows_kernel(  # type: ignore[no-untyped-def]
+    states, number, shortest, wide, room, progress, table, byte_class, classes, accepting, known, owner, inner,
     transitions, flags, reads,
 ):  # fmt: skip
-    """Write the rows of `states`, from place ``progress[0]`` on, and number what they lead to; whether all are written.
+    """Write the rows of `states`, from index ``progress[0]`` on, and number what they lead to; whether all are written.
 
     ``progress[1]``: how many states the table has, at most `room`. The automaton's rows are known in its `table`.
     """
@@ -266,7 +266,7 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
         progress[0] += 1
         if transitions[state * 256] != UNKNOWN:
             continue
-        row = np.int64(place[state]) * classes
+        row = np.int64(inner[state]) * classes
         for k in range(classes):
             columns[k] = DEAD
             if table[row + k] < 0:
@@ -276,7 +276,7 @@ def _fill_kernel(  # type: ignore[no-untyped-def]
                 if progress[1] >= room:
                     progress[0] -= 1
                     return False
-                _enter_kernel(there, progress[1], number, shortest, accepting, known, owner, place, transitions, flags)
+                _enter_kernel(there, progress[1], number, shortest, accepting, known, owner, inner, transitions, flags)
                 progress[1] += 1
             columns[k] = known[there]
         count = 0

@@ -36,8 +36,8 @@ from tokdfa.program.program import (
     SECOND,
     TERMINAL,
 )
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN
 
 
 @kernel

@@ -26,7 +26,8 @@ Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it
 alive read their tokens again (0.05 to 0.5 µs a byte) and go on: transparent, apart from latency. One text that fills
 the tables alone is refused by LimitExceeded.
 
-Dead ends: as in `tokdfa.backends.earley_trie.strategy`.
+Dead ends. If the tokens of one byte do not suffice to spell every text, a token is allowed only if a search (at most
+``max_search`` rows) finds a way from it to an end. A lexeme that swallows all that might follow it is not looked for.
 
 Threads: what is made is made under the lock of the vocabulary's pool; kept masks and steps need none.
 """
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.unique_items import UniqueItems
     from tokdfa.constraint import Constraint
     from tokdfa.json_schema.document import Dropped
-    from tokdfa.json_schema.unique_items import Place
+    from tokdfa.json_schema.unique_items import Location
     from tokdfa.program.program import Program
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -103,11 +104,11 @@ class PushdownTrie(WithProper):
 
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
-        places: list[Place] | None = None
+        locations: list[Location] | None = None
         pool = pool_of(self.vocab) if self.settings["shared"] else Pool(self.vocab)
         if isinstance(constraint, JsonSchema):
             with phases.measure("lower"):
-                program, dropped, places = _schema_lowering()(constraint, not self.settings["proper"])
+                program, dropped, locations = _schema_lowering()(constraint, not self.settings["proper"])
         elif isinstance(constraint, Grammar):
             from tokdfa.grammar.lark_reader import read_grammar
             from tokdfa.json_schema.expand import SchemaPrograms
@@ -129,7 +130,7 @@ class PushdownTrie(WithProper):
                 program = lower_regular(constraint)
         compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool)
         compiled.dropped = dropped
-        return _remembering(compiled, places)
+        return _remembering(compiled, locations)
 
     def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
         from tokdfa.program.program_file import read_program
@@ -182,32 +183,32 @@ class CompiledPushdown(PushdownTables):
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
         compiled = cls(constraint, backend.vocab, program, backend.settings, phases)
         backend.finish(compiled)
-        places: list[Place] | None = None
+        locations: list[Location] | None = None
         if isinstance(constraint, JsonSchema) and not backend.settings["proper"]:
-            from tokdfa.json_schema.lower import remembered_places
+            from tokdfa.json_schema.lower import remembered_locations
 
             with phases.measure("load"):
-                places = remembered_places(constraint)
-        remembering = _remembering(compiled, places)
+                locations = remembered_locations(constraint)
+        remembering = _remembering(compiled, locations)
         backend.finish(remembering)
         return remembering
 
 
 @cache
-def _schema_lowering() -> Callable[..., tuple[Program, tuple[Dropped, ...], list[Place] | None]]:
+def _schema_lowering() -> Callable[..., tuple[Program, tuple[Dropped, ...], list[Location] | None]]:
     """`lower_and_remember`, which only schemas need; to import it each time takes up to 20 µs."""
     from tokdfa.json_schema.lower import lower_and_remember
 
     return lower_and_remember
 
 
-def _remembering(compiled: CompiledPushdown, places: list[Place] | None) -> CompiledPushdown | UniqueItems:
-    """A compiled constraint whose matchers remember items at `places`; None: nothing is remembered."""
-    if places is None:
+def _remembering(compiled: CompiledPushdown, locations: list[Location] | None) -> CompiledPushdown | UniqueItems:
+    """A compiled constraint whose matchers remember items at `locations`; None: nothing is remembered."""
+    if locations is None:
         return compiled
     from tokdfa.backends.unique_items import UniqueItems
 
-    return UniqueItems(compiled, places)
+    return UniqueItems(compiled, locations)
 
 
 def _warm_up() -> None:

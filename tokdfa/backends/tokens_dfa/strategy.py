@@ -1,9 +1,9 @@
 """The tokens DFA: an automaton whose letters are tokens, built by treating tokens as a DFA compiler treats bytes.
 
-Strategy (001, "V2Index and TokensDFA"). The plain index (`tokdfa.backends.token_index`) runs every token from every
-state. Here tokens that no state can tell apart are first put into classes, and the table is made for the classes. Each
-part of the strategy is an option, so that an experiment can say what it buys
-(``tokdfa run experiments/tokens_dfa_ablation.yaml``):
+Strategy (001, outlines-core pull request 194). The plain index (`tokdfa.backends.token_index`) runs every token from
+every state. Here tokens that no state can tell apart are first put into classes, and the table is made for the classes.
+Each part of the strategy is an option, so that an experiment can say what it buys (``tokdfa run
+experiments/tokens_dfa_ablation.yaml``):
 
 - ``mute_literals``: literals of the pattern become bound tokens, symbols bound to the fewest tokens that spell them
   (`tokdfa.backends.tokens_dfa.muting`). The texts stay the same, the token sequences do not: a literal can only be

@@ -36,8 +36,8 @@ from tokdfa.core.kernel_budget import pay
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import column_store, columns_of, unite
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN, collect_tokens_kernel
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT
-from tokdfa.vocabulary.walk import DEAD, UNKNOWN, collect_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
@@ -71,7 +71,7 @@ class _Walker:
         # copies, since numba compiles a kernel once more for frozen arrays
         self.byte_class = dfa.byte_class.copy() if byte_classes else np.arange(256, dtype=np.uint8)
         self.transitions = dfa.transitions.copy() if byte_classes else dfa.byte_table()
-        # ``steps`` is a table as in the plain walk (`tokdfa.vocabulary.walk`), with columns for states
+        # ``steps`` is a table as in the plain walk (`tokdfa.vocabulary.byte_table`), with columns for states
         steps = Column(np.int32, self.transitions.shape[1], UNKNOWN, flat=True)
         self.store = column_store(4 * states + 1024, 128, {"steps": steps})
         self.stack = np.zeros(trie.depth_limit + 1, dtype=np.int32)

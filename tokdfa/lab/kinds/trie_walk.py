@@ -3,7 +3,7 @@
 One item is a tokenizer and a pattern. For the mask of the pattern's first state we time, in turn, A B C A B C:
 
 - ``tokdfa``: `Matcher.fill_mask` of ``token_index`` with ``lazy=True`` and ``cache_masks=False``, so each call walks;
-- ``tokdfa, walk alone``: the bare `tokdfa.vocabulary.walk.walk`, rows filled beforehand, into a mask;
+- ``tokdfa, walk alone``: the bare `tokdfa.vocabulary.byte_table.walk`, rows filled beforehand, into a mask;
 - ``004's layout`` and ``004's layout, all bytes``: the walk of toktrie over its own nodes, with parents to pop
   (`tokdfa.vocabulary.walk_layout`), with alphabet compression and without; reads and writes of these and of our bare
   walk are counted;
@@ -42,10 +42,10 @@ from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
 from tokdfa.lab.measure.contenders import positions
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.regex.compile import compile_lazy
+from tokdfa.vocabulary.byte_table import walk
 from tokdfa.vocabulary.cycle_clock import cycle_ns
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.trie import build_trie
-from tokdfa.vocabulary.walk import walk
 from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 
 if TYPE_CHECKING:

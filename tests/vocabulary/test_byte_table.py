@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
 from tokdfa.vocabulary import walk_forms
+from tokdfa.vocabulary.byte_table import RecognizerTable, walk, walk_collect, walk_plain
 from tokdfa.vocabulary.vocabulary import Vocabulary
-from tokdfa.vocabulary.walk import RecognizerTable, walk, walk_collect, walk_plain
 from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 
 ALPHABET = b"ab\x00\xff"

@@ -1,4 +1,4 @@
-"""The trie walk: which tokens does a byte recogniser allow? One pass over the flat trie, dead subtrees skipped.
+"""Byte tables, and the plain walk with one: which tokens does a recogniser of bytes allow?
 
 Theory. A recogniser reads a text byte by byte; a token is allowed iff the recogniser survives all its bytes. Tokens
 share prefixes, so we walk the trie: at a node, try the node's byte from the state reached at its parent; if it
@@ -17,11 +17,13 @@ Two recognisers:
     through (a) by naming its states with numbers (`RecognizerTable`), so each (state, byte) is stepped at most once;
     `walk_plain` steps at each node, for states that cannot be hashed.
 
-Cost, Llama 3 vocabulary, wide state: 267,296 nodes at about 1.6 ns (``tokdfa run experiments/trie_walk.yaml``).
-The mask is written without a branch: nodes that end no token set the spare bit V, which is cleared at the end.
+Cost, Llama 3 vocabulary, wide state: 267,296 nodes at 2.0 ns (``tokdfa run experiments/trie_walk.yaml``;
+`papers/reports/trie-walk.md`). The mask is written without a branch: nodes that end no token set the spare bit V, which
+is cleared at the end.
 
-Sources: 004 (toktrie), 000. Both push and pop the recogniser's own stack; the stack indexed by depth, one packed word a
-node, row offsets as states and unsigned arithmetic (a signed index costs a test for wrap-around) are ours.
+Sources: 004 (toktrie), 000 (llguidance). Both push and pop the recogniser's own stack; the stack indexed by depth, one
+packed word a node, row offsets as states and unsigned arithmetic (a signed index costs a test for wrap-around) are
+ours.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.trie import TokenTrie
 
-#: What a node takes.
+#: What the budget of a step allows a node (`tokdfa.core.budget`); it takes less.
 NS_PER_NODE = 3
 #: A table entry: no text goes on this way.
 DEAD = walker.DEAD
