@@ -2,8 +2,8 @@
 
 It is the oracle of the contract laws, so it shares no code with the trie walk, the lazy automata or the token index.
 What it takes for granted is the byte language: the explicit automaton of the constraint (`tokdfa.regex.compile`), whose
-states are all live, and which has oracles of its own: for a schema that is
-`lower_schema`, which the engines share; so of schemas this judges masks, and jsonschema judges the lowering.
+states are all live, and which has oracles of its own. That of a schema is what `lower_schema` makes of it, as for our
+engines: so of a schema this judges the masks, and the library jsonschema judges the lowering.
 
 A token is allowed in a state iff the automaton survives the token's bytes and ends in a state from which *tokens* reach
 acceptance. If every byte that the automaton reads is a token by itself, all states are such; otherwise the graph of

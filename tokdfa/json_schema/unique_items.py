@@ -60,8 +60,8 @@ class Items(NamedTuple):
 
 @dataclass
 class Location:
-    """`members`: name -> location; `others`: of other names; `first`, `rest`: of items; `unique`: its items, if they must
-    differ, the first ones each by itself. Location 0 is where nothing can be.
+    """`members`: name -> location; `others`: of other names; `first`, `rest`: of items; `unique`: its items, if they
+    must differ, the first ones each by itself. Location 0 is where nothing can be.
     """
 
     members: dict[str, int] = field(default_factory=dict)

@@ -36,9 +36,11 @@ ns, where the loop written out over arrays took 5.6. Two things do cost: a numbe
 (why the walk stopped) 3 %; so a step that has several reasons to stop writes the reason down, in what it works on. And
 a named tuple as an argument 1 us a call; so short tuples have no names.
 
-**Exceptions.** Three loops of the same shape are written out: the mask of `tokdfa.backends.pushdown_trie.fill`, which
-puts subtrees off and looks children up, and two that find where every token leads, as the walker takes longer there:
-`tokdfa.backends.pushdown_trie.steps` (10 to 20 %) and `tokdfa.backends.earley_trie.targets` (half as long again).
+**Exceptions.** These loops are written out: the mask of `tokdfa.backends.pushdown_trie.fill`, which puts subtrees off
+and looks children up; two that find where every token leads, as the walker takes longer there (10 to 20 % in
+`tokdfa.backends.pushdown_trie.steps`, half as long again in `tokdfa.backends.earley_trie.targets`); three that build
+tables, in `tokdfa.token_automata.prefix_graphs`, `tokdfa.backends.pushdown_trie.lengths` and
+`tokdfa.backends.proper_merge.vegas`; and 004's own, for comparison (`tokdfa.vocabulary.walk_layout`).
 
 Source: 004 (toktrie), whose recognisers are a trait with ``try_push_byte`` and ``pop_bytes``. Here a step is a function
 of a state, and the stack is the walk's.

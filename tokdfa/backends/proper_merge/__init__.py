@@ -1,4 +1,4 @@
-"""Only proper tokenizations, by merging (Tran-Thien 2024, 002): DirectMerge, CartesianMerge, and Vegas for recurring parts.
+"""Proper tokenizations by merging (Tran-Thien 2024, 002): DirectMerge, CartesianMerge, and Vegas for recurring parts.
 
 `direct_merge` and `cartesian_merge` are the two strategies. DirectMerge spells a constraint in the tokenizer's letters
 (`letter_automaton`) and applies its merges one after another (`merging`, `merging_stages`, `merging_pieces`,
