@@ -29,6 +29,9 @@ def mask(
     schema: arguments.Schema = None,
     schema_option: arguments.SchemaOptions = None,
     prefix: Annotated[str, typer.Option("--prefix", "-p", help="Text that has been generated already.")] = "",
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", help="Ids of tokens in place of --prefix, as in '17 4'.")
+    ] = None,
     backend: Annotated[
         str | None,
         typer.Option(
@@ -45,6 +48,9 @@ def mask(
     from tokdfa.backends.registry import create_backend, default_backend
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
+    if tokens is not None and prefix:
+        raise OptionError("give --prefix or --tokens: both say what has been generated already")
+    ids = None if tokens is None else _read_tokens(tokens)
     constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
     if backend is None:
         backend = default_backend(constraint)
@@ -53,7 +59,7 @@ def mask(
     if backend == "token_index" and not settings:
         settings = {"lazy": True}
     matcher = create_backend(backend, loaded.vocabulary, **settings).compile(constraint).start()
-    advance_by_text(matcher, loaded, prefix, console)
+    advance(matcher, loaded, spell(loaded, prefix) if ids is None else ids, console)
     print_mask(matcher, loaded, samples, console)
 
 
@@ -118,7 +124,7 @@ def _print_situation(constraint: Constraint, tokenizer: str, prefix: str, consol
     loaded = load_tokenizer(tokenizer)
     compiled: Any = create_backend("cfg_fsm", loaded.vocabulary).compile(constraint)
     matcher: Any = compiled.start()
-    advance_by_text(matcher, loaded, prefix, console)
+    advance(matcher, loaded, spell(loaded, prefix), console)
     _print_readings(compiled.machine, matcher.state, console)
     graph = tree_to_networkx(compiled.machine, compiled.filler, loaded.vocabulary, matcher.state)
     console.print(plain(tree_text(graph)), highlight=False, soft_wrap=True)
@@ -137,11 +143,16 @@ def _print_readings(machine: Any, situation: int, console: Console) -> None:
     print_table(console, ("the end of the text", "may become", "must not match", "states on the stack"), rows)
 
 
-def advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str, console: Console) -> None:
-    """Feed the tokenizer's tokens of `prefix`, and print them. Raises TokdfaError where one is not allowed.
+def _read_tokens(text: str) -> list[int]:
+    """``"17 4"`` or ``"17, 4"`` as ids."""
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        raise OptionError(f"--tokens takes ids with blanks between them, not {text!r}") from None
 
-    And VocabularyCannotSpell if they do not spell the prefix.
-    """
+
+def spell(tokenizer: Tokenizer, prefix: str) -> list[int]:
+    """The tokenizer's tokens of a text. Raises VocabularyCannotSpell if they do not spell it."""
     vocab = tokenizer.vocabulary
     tokens, wanted = tokenizer.encode(prefix), prefix.encode()
     spelled = vocab.spell(tokens)
@@ -152,11 +163,19 @@ def advance_by_text(matcher: Matcher, tokenizer: Tokenizer, prefix: str, console
             f"{tokenizer.name} changes the prefix at position {position} of its bytes: {wanted[position:][:20]!r} "
             f"becomes {spelled[position:][:20]!r}; write it as the tokenizer does"
         )
+    return tokens
+
+
+def advance(matcher: Matcher, tokenizer: Tokenizer, tokens: list[int], console: Console) -> None:
+    """Feed tokens, and print them. Raises TokdfaError where one is not allowed."""
+    vocab = tokenizer.vocabulary
     done: list[int] = []
     for token in tokens:
         try:
             matcher.advance(token)
         except TokenRefused:
+            if not 0 <= token < vocab.size:
+                raise
             raise TokdfaError(
                 f"the prefix leaves the constraint: after {vocab.spell(done)!r}, "
                 f"token {token} ({vocab.token_bytes(token)!r}) is not allowed"
