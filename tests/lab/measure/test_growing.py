@@ -70,8 +70,8 @@ def test_samples_hold_short_tokens_and_share_them() -> None:
 
 
 def test_a_part_of_a_vocabulary_has_a_name_and_encodes_bytes() -> None:
-    first = growing.load_part("mistral-v1?first=300")
+    first = growing.load_subset("mistral-v1?first=300")
     assert (first.vocabulary.size, first.name) == (300 + 1, "mistral-v1?first=300")
     assert first.vocabulary.spell(first.encode("né")) == "né".encode()
-    assert growing.load_part("mistral-v1?longest=2&tokens=400").vocabulary.lengths.max() == 2
-    assert growing.load_part("bytes") is load_tokenizer("bytes")
+    assert growing.load_subset("mistral-v1?longest=2&tokens=400").vocabulary.lengths.max() == 2
+    assert growing.load_subset("bytes") is load_tokenizer("bytes")

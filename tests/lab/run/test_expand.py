@@ -27,7 +27,7 @@ def test_items_are_the_product_in_the_experiments_order(tmp_path):
     groups = expand_groups(config)
     assert [item for group in groups for item in group.items] == items
     assert [len(group.items) for group in groups] == [3, 3, 3, 3]
-    assert [group.part_name for group in groups] == sorted(group.part_name for group in groups)
+    assert [group.file_name for group in groups] == sorted(group.file_name for group in groups)
     assert groups[1].title == "bytes / a / strings 1"
 
 

@@ -128,7 +128,7 @@ def test_a_damaged_part_is_named_with_the_remedy_and_the_remedy_works(config, st
     first, second, _ = expand_groups(config)
     for group in (first, second):
         store.write_group(group, rows(group))
-    bad = store.folder / table / f"{second.part_name}.parquet"
+    bad = store.folder / table / f"{second.file_name}.parquet"
     damage(bad, how)
     run = open_run(store.folder)
     with pytest.raises(StoreError) as caught:

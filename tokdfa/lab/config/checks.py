@@ -1,4 +1,4 @@
-"""Checks of raw YAML data, shared by all parts of an experiment file. Each fault is a ConfigError with its place."""
+"""Checks of raw YAML data, shared by all readers of an experiment file. Each fault is a ConfigError with its place."""
 
 from __future__ import annotations
 

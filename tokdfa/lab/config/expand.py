@@ -32,7 +32,7 @@ FORMAT = 1
 @dataclass(frozen=True)
 class Item:
     """One row of the result. `tokenizer`, `constraint`, `backend` and `workload` are None where a special kind of
-    experiment has none; `settings` is what such a kind gets, and `part` which of several items it has split them into.
+    experiment has none; `settings` is what such a kind gets, and `title` which of several items it has split them into.
     """
 
     item_id: str
@@ -44,7 +44,7 @@ class Item:
     workload: Workload | None
     seed: int
     settings: dict[str, Any]
-    part: str = ""
+    title: str = ""
 
     @property
     def label(self) -> str:
@@ -53,7 +53,7 @@ class Item:
 
     def __str__(self) -> str:
         constraint, workload = self.constraint and self.constraint.label, self.workload and self.workload.label
-        return " / ".join(part for part in (self.tokenizer, constraint, workload, self.part, self.label) if part)
+        return " / ".join(one for one in (self.tokenizer, constraint, workload, self.title, self.label) if one)
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Group:
     beside: tuple[Item, ...] = ()
 
     @property
-    def part_name(self) -> str:
-        """The name of its files in the store; sorted by name, parts are in the order of the experiment."""
+    def file_name(self) -> str:
+        """The name of its files in the store; sorted by name, they are in the order of the experiment."""
         return f"{self.position:06d}-{_digest([item.item_id for item in self.items])}"
 
     def left(self, finished: Mapping[str, str], reference: str) -> Group | None:
@@ -114,16 +114,16 @@ def expand_groups(config: ExperimentConfig) -> list[Group]:
             workload = workload.model_copy(update={"texts": constraint.texts})
         keys = (constraint.key() if constraint else "", workload.key() if workload else "")
         seed = derive_seed(config.seed, config.kind, tokenizer or "", *keys)
-        for part, settings in _parts(config.kind, _settings(config, tokenizer, constraint), seed):
+        for title, settings in _split(config.kind, _settings(config, tokenizer, constraint), seed):
             items = (
-                Item("", config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings, part)
+                Item("", config.name, config.kind, tokenizer, constraint, backend, workload, seed, settings, title)
                 for backend in backends
             )
             groups.append(Group(len(groups), tuple(_identified(config, item) for item in items)))
     for kind, given in config.settings.items() if config.kind == "backends" else ():
         seed = derive_seed(config.seed, kind, "", "", "")
-        for part, settings in _parts(kind, given, seed):
-            item = Item("", config.name, kind, None, None, None, None, seed, settings, part)
+        for title, settings in _split(kind, given, seed):
+            item = Item("", config.name, kind, None, None, None, None, seed, settings, title)
             groups.append(Group(len(groups), (_identified(config, item),)))
     return groups
 
@@ -137,7 +137,7 @@ def _settings(config: ExperimentConfig, tokenizer: str | None, constraint: Const
     return {**config.settings, **of_tokenizer, **of_constraint}
 
 
-def _parts(kind: str, settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
+def _split(kind: str, settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
     """The titles and settings of the items that a special kind splits its settings into; else one, without a title."""
     split = find_kind(kind).split
     return [("", settings)] if split is None else split(settings, seed)

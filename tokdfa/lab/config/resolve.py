@@ -20,7 +20,7 @@ from tokdfa.lab.config.shipped import find_experiment
 from tokdfa.lab.config.yaml_source import YamlSource, read_yaml
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.measure.contenders import DEFAULT_MEASURES
-from tokdfa.lab.measure.growing import PART
+from tokdfa.lab.measure.growing import SUBSET
 from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _check_tokenizers(source: YamlSource, names: list[str], place: Where) -> Non
     known = tokenizer_names()
     places: list[Where] = [(*place, index) for index in range(len(names))]
     for name, where in zip(names, places, strict=True):
-        whole = name if (part := PART.fullmatch(name)) is None else part["whole"]
+        whole = name if (subset := SUBSET.fullmatch(name)) is None else subset["whole"]
         try:
             if whole not in known:  # a file, or a mistake: loading tells
                 load_tokenizer(whole)

@@ -5,7 +5,7 @@ This is the kind of an experiment that names none. Its items are not measured by
 given as a list makes a contender of each value, so an ablation is a grid and needs no code; ``parts`` in the file names
 the contenders with and without a part, and `Pairs` says what the part buys.
 
-Constraints of a family (``n: [8, 16]``), parts of a vocabulary (``mistral-v1?first=2000``) and texts that go on
+Constraints of a family (``n: [8, 16]``), subsets of a vocabulary (``mistral-v1?first=2000``) and texts that go on
 (``{kind: texts, repeat: 1000}``) are sizes that grow: then costs are told against the size, with the exponent of each
 contender's growth. Grammars of one language give the same masks, but what an engine keeps of the text so far may grow
 with it (Alpay and Senturk 2026, arXiv 2603.05540).

@@ -8,7 +8,7 @@ accepted with its end, and an invalid one refused, at a token or at its end.
 
 An *engine* is a backend with options, and with those of `tokdfa.constraint.JsonSchema`. All engines get the same cases
 in the same order. One that is too slow for all may get a *sample*: the first so many cases of one seeded shuffle, so
-smaller samples are parts of larger ones; reports set the other engines beside it on the same sample.
+smaller samples are in larger ones; reports set the other engines beside it on the same sample.
 
 An item is a *chunk*: one engine, and about 25 cases one after another in one process, with a limit on the time of a
 case and on memory (`tokdfa.lab.measure.cases`). The engine is created and warmed up on a small schema

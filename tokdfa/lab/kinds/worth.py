@@ -132,12 +132,12 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
     tasks: list[tuple[Any, dict[str, Any]]] = [(task, {"tasks": [task]}) for task in settings.get("tasks") or []]
     if typed_settings(Settings, settings).entries():
         tasks.append((PROMPTED, {"tasks": [], **own}))
-    parts = []
+    found = []
     for model in settings["models"]:
         for task, asked in tasks:
             named = [one if isinstance(one, str) else one.get("label") or one["name"] for one in (model, task)]
-            parts.append((", ".join(named), {**others, "models": [model], **asked}))
-    return parts
+            found.append((", ".join(named), {**others, "models": [model], **asked}))
+    return found
 
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:

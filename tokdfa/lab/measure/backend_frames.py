@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.declare.stats import exponent
 from tokdfa.lab.measure.contenders import SHARED_PHASES
-from tokdfa.lab.measure.growing import PART
+from tokdfa.lab.measure.growing import SUBSET
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,25 +100,25 @@ COSTS = {"time": "own", "mask": "seen_p50", "memory": "bytes", "transitions": "t
 
 
 def _grown(items: pd.DataFrame) -> pd.DataFrame:
-    """The items of families, of parts of vocabularies, and of texts that go on, with the size that grows: the fewest
+    """The items of families, of subsets of vocabularies, and of texts that go on, with the size that grows: the fewest
     states that a contender has on the case (of a grammar its terminals), the vocabulary's size, the bytes of its
     longest token, or the tokens of the text, of which alone the cost of a token is told.
     """
     import pandas as pd
 
     member = items["constraint"].astype(str).str.extract(_MEMBER)
-    part = items["tokenizer"].astype(str).str.extract(PART)
+    subset = items["tokenizer"].astype(str).str.extract(SUBSET)
     is_grammar = items["constraint_kind"] == "grammar"
     states = items.groupby(["tokenizer", "constraint"], dropna=False)["states"].transform("min")
     sizes = (
         states.where(member["n"].notna() & ~is_grammar),
         member["n"].where(is_grammar),
-        items["vocab_size"].where(part["first"].notna()),
-        part["longest"],
+        items["vocab_size"].where(subset["first"].notna()),
+        subset["longest"],
         items["workload"].astype(str).str.extract(_REPEATED)[0],
     )
     places = items.assign(
-        family=member["family"].fillna(items["constraint"]), whole=part["whole"].fillna(items["tokenizer"])
+        family=member["family"].fillna(items["constraint"]), whole=subset["whole"].fillna(items["tokenizer"])
     )
     found = [
         places.assign(against=against, size=pd.to_numeric(size).astype("float64"))[size.notna()]

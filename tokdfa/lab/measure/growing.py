@@ -141,14 +141,14 @@ def sample_by_length(vocab: Vocabulary, longest: int, count: int, seed: int) -> 
     return sub_vocabulary(vocab, fitting[: max(0, count - 256)].tolist())
 
 
-#: A part of a tokenizer's vocabulary, by name.
-PART = re.compile(
+#: A subset of a tokenizer's vocabulary, by name.
+SUBSET = re.compile(
     r"(?P<whole>.+)\?(?:first=(?P<first>[1-9]\d*)|longest=(?P<longest>[1-9]\d*)&tokens=(?P<tokens>[1-9]\d*))"
 )
 
 
-class VocabularyPart:
-    """A part of a tokenizer's vocabulary under the name of `PART`. A text is encoded by the tokens of its bytes."""
+class VocabularySubset:
+    """A subset of a tokenizer's vocabulary under the name of `SUBSET`. A text is encoded by the tokens of its bytes."""
 
     def __init__(self, name: str, vocabulary: Vocabulary) -> None:
         self.name, self.vocabulary = name, vocabulary
@@ -161,16 +161,16 @@ class VocabularyPart:
         return [self._byte_tokens[bytes([byte])] for byte in text.encode()]
 
 
-def load_part(name: str) -> Tokenizer | VocabularyPart:
-    """The tokenizer of that name, or a part of one: ``mistral-v1?first=2000`` has its first tokens by id,
+def load_subset(name: str) -> Tokenizer | VocabularySubset:
+    """The tokenizer of that name, or a subset of one: ``mistral-v1?first=2000`` has its first tokens by id,
     ``mistral-v1?longest=4&tokens=14000`` a sample of those with at most so many bytes; single bytes are in all of them.
 
     Raises as `load_tokenizer` does.
     """
-    part = PART.fullmatch(name)
-    if part is None:
+    subset = SUBSET.fullmatch(name)
+    if subset is None:
         return load_tokenizer(name)
-    whole = load_tokenizer(part["whole"]).vocabulary
-    if part["first"]:
-        return VocabularyPart(name, first_tokens(whole, int(part["first"])))
-    return VocabularyPart(name, sample_by_length(whole, int(part["longest"]), int(part["tokens"]), seed=0))
+    whole = load_tokenizer(subset["whole"]).vocabulary
+    if subset["first"]:
+        return VocabularySubset(name, first_tokens(whole, int(subset["first"])))
+    return VocabularySubset(name, sample_by_length(whole, int(subset["longest"]), int(subset["tokens"]), seed=0))

@@ -115,14 +115,14 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
     typed = typed_settings(Settings, settings)
     cases = _chosen(typed, seed)
     shuffled = random.Random(derive_seed(seed, "sample")).sample(cases, len(cases))
-    parts = []
+    chunks = []
     for number, engine in enumerate(typed.engines):
         drawn = set(shuffled[: engine.sample])
         mine = [name for name in cases if name in drawn]
         for start in range(0, len(mine), typed.chunk):
             names = mine[start : start + typed.chunk]
             title = f"{engine.name}, cases {start + 1} to {start + len(names)} of {len(mine)}"
-            part = {
+            chunk = {
                 **{
                     key: settings[key]
                     for key in ("data", "suite", "remotes", "inputs", "tokenizer")
@@ -131,9 +131,9 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
                 **{"seconds": typed.seconds, "memory_mb": typed.memory_mb, "engines": [engine.model_dump()]},
                 **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count},
             }
-            parts.append((start / len(mine), number, title, part))
-    parts.sort(key=lambda part: part[:2])
-    return [(title, part) for _, _, title, part in parts]
+            chunks.append((start / len(mine), number, title, chunk))
+    chunks.sort(key=lambda one: one[:2])
+    return [(title, chunk) for _, _, title, chunk in chunks]
 
 
 def _chosen(typed: Settings, seed: int) -> list[str]:

@@ -13,7 +13,7 @@ again, and a backend that joins the experiment is measured alone, beside the ref
 
 The path of one group: a thread takes a worker and, if several groups are measured at a time, cores of its own
 (`slots`). The worker process loads the tokenizer and the backends once and forks a process for each job (`worker`). The
-fork measures (`jobs`, with the parts of `tokdfa.lab.measure`) and sends what it has found. If it hangs, swallows the
+fork measures (`jobs`, by means of `tokdfa.lab.measure`) and sends what it has found. If it hangs, swallows the
 memory or dies, the thread knows from the board which contender was at work, and the group begins again without it
 (`group_task`).
 """

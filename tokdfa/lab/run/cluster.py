@@ -214,7 +214,7 @@ class DaskCluster:
         from distributed import KilledWorker
 
         self._tells[group.position] = tell
-        key = f"{self._order.run}-{group.part_name}"
+        key = f"{self._order.run}-{group.file_name}"
         future = self._client.submit(measure_group, self._order, group, key=key, resources={CORE: 1}, pure=False)
         try:
             while not self._ended.is_set():

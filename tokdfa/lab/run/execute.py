@@ -2,7 +2,7 @@
 
 A *place* measures groups, several at a time: the worker slots of this machine (`slots`) or a Dask cluster (`cluster`).
 One loop gives groups to it, as many as it has room for, and writes what they have come to. Only this loop writes, a
-whole group at a time, into the one part that belongs to the group. So whatever a place loses or does twice, when a
+whole group at a time, into the one file that belongs to the group. So whatever a place loses or does twice, when a
 worker dies or is restarted, is measured again or dropped, and a run that was begun in one place can be finished in
 another. Ctrl-C, or SIGTERM, ends the loop at its next look, twenty times a second: finished groups are in the store,
 unfinished ones are measured from their beginning when the run is started again.

@@ -17,7 +17,7 @@ from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.measure.batch import measure_batches
 from tokdfa.lab.measure.cases import NOBODY, CaseQueue
 from tokdfa.lab.measure.contenders import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
-from tokdfa.lab.measure.growing import load_part
+from tokdfa.lab.measure.growing import load_subset
 from tokdfa.lab.measure.limits import Failure, attempt, failure_of
 from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
     from tokdfa.lab.measure.cases import Cases
     from tokdfa.lab.measure.constraint_entry import ConstraintEntry
-    from tokdfa.lab.measure.growing import VocabularyPart
+    from tokdfa.lab.measure.growing import VocabularySubset
     from tokdfa.lab.measure.limits import Board, Limits
     from tokdfa.lab.measure.workloads import Encoder, Walk
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 class Workbench:
     """The tokenizer and the backends of one worker. A backend that cannot be built is kept as its failure."""
 
-    tokenizer: Tokenizer | VocabularyPart | None = None
+    tokenizer: Tokenizer | VocabularySubset | None = None
     backends: dict[str, Backend | Failure] = field(default_factory=dict)
     #: The warm-up steps whose kernels are loaded.
     warm: set[str] = field(default_factory=set)
@@ -106,7 +106,7 @@ class Workbench:
         name = first.tokenizer
         assert name is not None
         if self.tokenizer is None or self.tokenizer.name != name:
-            self.tokenizer, self.backends = load_part(name), {}
+            self.tokenizer, self.backends = load_subset(name), {}
         for index, item in enumerate(job.items):
             if item.label not in self.backends and item.backend is not None:
                 board.begin(index, "prepare")

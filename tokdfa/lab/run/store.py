@@ -1,18 +1,18 @@
-"""The run folder: Parquet parts that appear whole or not at all, one set a group, and what is needed to read them.
+"""The run folder: Parquet files that appear whole or not at all, one set a group, and what is needed to read them.
 
     NAME-FINGERPRINT/
         config.yaml          the resolved experiment
         provenance.json      versions, commit, machine, times, seeds
-        items/PART.parquet   one row per item
-        samples/PART.parquet one row per timed call
-        results/PART.parquet rows of special kinds of experiments
+        items/FILE.parquet   one row per item
+        samples/FILE.parquet one row per timed call
+        results/FILE.parquet rows of special kinds of experiments
 
-A part holds what was measured of one group at a time; it is named after its place in the experiment and its items, so
-backends that join later get parts of their own. Each file is written beside its place and renamed into it, the items
-last: what is in ``items`` is finished. What a killed run leaves behind of an unfinished part is ignored when reading,
-so rows are neither lost nor doubled. To have a part measured again, delete it in ``items``.
+A file holds what was measured of one group at a time; it is named after its place in the experiment and its items, so
+backends that join later get files of their own. Each is written beside its place and renamed into it, the items
+last: what is in ``items`` is finished. What a killed run leaves behind of an unfinished group is ignored when reading,
+so rows are neither lost nor doubled. To have a group measured again, delete its file in ``items``.
 
-Every file is sealed (`tokdfa.core.stored_file`): parts in their footer, the others in a comment or key. Files of
+Every file is sealed (`tokdfa.core.stored_file`): these in their footer, the others in a comment or key. Files of
 versions that did not seal are read as they are.
 """
 
@@ -92,8 +92,8 @@ class RunStore:
                 left_behind.unlink()
             if fresh:
                 (self.folder / PROVENANCE).unlink(missing_ok=True)
-                for part in itertools.chain.from_iterable(_parts(self.folder, table) for table in TABLES):
-                    part.unlink()
+                for file in itertools.chain.from_iterable(_files(self.folder, table) for table in TABLES):
+                    file.unlink()
         if (self.folder / CONFIG).exists() and not fresh:
             read_config(self.folder)
         _write_sealed(self.folder / CONFIG, config.to_yaml().encode() + b"# " + BLANK + b"\n")
@@ -115,7 +115,7 @@ class RunStore:
     def write_group(self, group: Group, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Store a finished group: ``{"items": rows, "samples": rows, "results": rows}``, items last."""
         for name in sorted(TABLES, key=lambda table: table == "items"):
-            path = self.folder / name / f"{group.part_name}.parquet"
+            path = self.folder / name / f"{group.file_name}.parquet"
             if tables.get(name):
                 _write_sealed(path, _to_parquet(tables[name], COLUMNS.get(name)))
             else:
@@ -126,10 +126,10 @@ class RunStore:
         """Item id -> status of the finished items, and the mean seconds an item took (None before the first)."""
         statuses: dict[str, str] = {}
         seconds: list[float] = []
-        for path in _parts(self.folder, "items"):
-            part = read_part(path)
-            statuses |= zip(part["item_id"].to_pylist(), part["status"].to_pylist(), strict=True)
-            seconds += [value for value in part["seconds"].to_pylist() if value is not None]
+        for path in _files(self.folder, "items"):
+            rows = read_rows(path)
+            statuses |= zip(rows["item_id"].to_pylist(), rows["status"].to_pylist(), strict=True)
+            seconds += [value for value in rows["seconds"].to_pylist() if value is not None]
         return statuses, sum(seconds) / len(seconds) if seconds else None
 
     def write_provenance(self, provenance: Mapping[str, Any]) -> None:
@@ -145,7 +145,7 @@ class RunStore:
 @dataclass(frozen=True)
 class Run:
     """The reading side of a run folder: what is finished when it is first read. Frames are in the order of the
-    experiment, without backends that are not in it any more. StoreError names a damaged part.
+    experiment, without backends that are not in it any more. StoreError names a damaged file.
     """
 
     folder: Path
@@ -176,21 +176,21 @@ class Run:
 
     @cached_property
     def _finished(self) -> list[str]:
-        """The names of the parts of finished groups, in order."""
-        return [path.name for path in _parts(self.folder, "items")]
+        """The names of the files of finished groups, in order."""
+        return [path.name for path in _files(self.folder, "items")]
 
     @cached_property
     def _items(self) -> pd.DataFrame:
-        parts = self._tables("items")
+        tables = self._tables("items")
         positions = [
             name.partition("-")[0]
-            for name, part in zip(self._finished, parts, strict=True)
-            for _ in range(part.num_rows)
+            for name, rows in zip(self._finished, tables, strict=True)
+            for _ in range(rows.num_rows)
         ]
-        rows = [row for part in parts for row in part.select(["tokenizer", "label", "options"]).to_pylist()]
+        rows = [row for rows in tables for row in rows.select(["tokenizer", "label", "options"]).to_pylist()]
         found = zip(positions, map(self._place, rows), itertools.count())
         order = [number for *_, number in sorted(one for one in found if one[1] is not None)]
-        return _to_frame(parts, "items").iloc[order].reset_index(drop=True)
+        return _to_frame(tables, "items").iloc[order].reset_index(drop=True)
 
     @cached_property
     def _places(self) -> dict[tuple[str, str], int]:
@@ -211,11 +211,11 @@ class Run:
 
     def _tables(self, table: str) -> list[pa.Table]:
         paths = [self.folder / table / name for name in self._finished]
-        return [read_part(path) for path in paths if table == "items" or path.exists()]
+        return [read_rows(path) for path in paths if table == "items" or path.exists()]
 
 
 def open_run(folder: str | Path) -> Run:
-    """A stored run, finished or not. Raises StoreError if `folder` holds none; a damaged part is named when read."""
+    """A stored run, finished or not. Raises StoreError if `folder` holds none; a damaged file is named when read."""
     folder = Path(folder)
     if not (folder / CONFIG).is_file():
         raise StoreError(f"{folder} is not a run folder: it has no {CONFIG}")
@@ -238,8 +238,8 @@ def read_json(path: Path) -> dict[str, Any]:
     return data
 
 
-def read_part(path: Path) -> pa.Table:
-    """One Parquet part, its digest verified. StoreError names a damaged file and the remedy."""
+def read_rows(path: Path) -> pa.Table:
+    """One Parquet file, its digest verified. StoreError names a damaged file and the remedy."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -247,8 +247,8 @@ def read_part(path: Path) -> pa.Table:
         with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
             return file.read().replace_schema_metadata(None)
 
-    items_part = path.parent.parent / "items" / path.name
-    remedy = f"delete {items_part} and start the run again: only the items of this part are measured anew"
+    of_items = path.parent.parent / "items" / path.name
+    remedy = f"delete {of_items} and start the run again: only the items of this file are measured anew"
     return _read(path, parse, remedy)
 
 
@@ -286,7 +286,7 @@ def _write_sealed(path: Path, content: bytes) -> None:
         write_atomically(path, seal(content))
 
 
-def _parts(folder: Path, table: str) -> list[Path]:
+def _files(folder: Path, table: str) -> list[Path]:
     return sorted((folder / table).glob("*.parquet")) if (folder / table).is_dir() else []
 
 
@@ -324,32 +324,33 @@ def _texts(values: Sequence[Any]) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _to_frame(parts: Sequence[pa.Table], table: str) -> pd.DataFrame:
-    """The parts, one below the other; none of them is a frame with the columns of the table, and no rows."""
+def _to_frame(tables: Sequence[pa.Table], table: str) -> pd.DataFrame:
+    """The tables, one below the other; none of them is a frame with the columns of the table, and no rows."""
     import pandas as pd
     import pyarrow as pa
 
-    if not parts:
-        parts = [(_schema(COLUMNS[table]) if table in COLUMNS else pa.schema([("item_id", pa.string())])).empty_table()]
+    if not tables:
+        known = _schema(COLUMNS[table]) if table in COLUMNS else pa.schema([("item_id", pa.string())])
+        tables = [known.empty_table()]
     nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
-    return pa.concat_tables(_agreed(parts), promote_options="permissive").to_pandas(types_mapper=nullable.get)
+    return pa.concat_tables(_agreed(tables), promote_options="permissive").to_pandas(types_mapper=nullable.get)
 
 
-def _agreed(parts: Sequence[pa.Table]) -> list[pa.Table]:
-    """The parts with text in every column on whose type they do not agree, so that they can be put together."""
+def _agreed(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """The tables with text in every column on whose type they do not agree, so that they can be put together."""
     import pyarrow as pa
 
     types: dict[str, set[str]] = {}
-    for column in itertools.chain.from_iterable(part.schema for part in parts):
+    for column in itertools.chain.from_iterable(rows.schema for rows in tables):
         if not pa.types.is_null(column.type):
             number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
             types.setdefault(column.name, set()).add("number" if number else str(column.type))
     unequal = {name for name, found in types.items() if len(found) > 1}
     return [
         pa.table(
-            {name: _texts(part[name].to_pylist()) if name in unequal else part[name] for name in part.column_names}
+            {name: _texts(rows[name].to_pylist()) if name in unequal else rows[name] for name in rows.column_names}
         )
-        for part in parts
+        for rows in tables
     ]
 
 
