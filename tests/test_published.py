@@ -85,9 +85,7 @@ OF_CHANGED_CHECKOUTS = {"canonicity": 9, "mask-lists": 0, "proper-schemas": 7, "
 #: Pages of a clean commit, but of an earlier form, and the number of such headings; ``laws`` has those of two runs.
 OF_EARLIER_FORMS = {
     "batch": 4,
-    "cost-vs-skew": 6,
     "generation-profile": 3,
-    "improper-mass": 3,
     "laws": 3,
     "muting-growth": 1,
     "proper-scaling": 5,
