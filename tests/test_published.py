@@ -91,7 +91,6 @@ OF_EARLIER_FORMS = {
     "proper-scaling": 5,
     "quickstart": 1,
     "saved-calls-lm": 6,
-    "text-growth": 2,
     "trie-walk": 2,
 }
 
