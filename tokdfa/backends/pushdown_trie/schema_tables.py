@@ -79,7 +79,6 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
 
     if pool.is_prepared:
         return
-    pool.is_prepared = True
     properties = {name: schema for name, (schema, _) in COMMON.items()}
     properties |= {name: {"type": "string", "format": name} for name in FORMATS}
     value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
@@ -104,6 +103,7 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     spelling_program(words.ranges, "all")
     utf8_program(words.ranges)
     _load_kernels(machine)
+    pool.is_prepared = True  # now, so that what was interrupted is done again
 
 
 def _load_kernels(machine: Machine) -> None:
