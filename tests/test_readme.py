@@ -34,6 +34,14 @@ def test_ci_runs_the_command_for_tests() -> None:
     assert [line for line in lines[:at] if "pip install" in line] == [install]
 
 
+def test_ci_names_tests_that_are_there() -> None:
+    """The selections of `.ci/run`, with what the shell makes of braces."""
+    selected = re.findall(r"(?<![\w/])(tests/[\w/.]*)(?:\{([\w,]+)\}([\w.]*))?", (ROOT / ".ci" / "run").read_text())
+    paths = [f"{start}{name}{end}" for start, names, end in selected for name in names.split(",")]
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def test_links_lead_somewhere() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
     assert len(links) > 10
