@@ -90,7 +90,6 @@ OF_EARLIER_FORMS = {
     "proper-scaling": 5,
     "quickstart": 1,
     "saved-calls-lm": 6,
-    "trie-walk": 2,
 }
 
 

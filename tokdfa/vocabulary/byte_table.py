@@ -17,7 +17,7 @@ Two recognisers:
     through (a) by naming its states with numbers (`RecognizerTable`), so each (state, byte) is stepped at most once;
     `walk_plain` steps at each node, for states that cannot be hashed.
 
-Cost, Llama 3 vocabulary, wide state: 267,296 nodes at 2.0 ns (``tokdfa run experiments/trie_walk.yaml``;
+Cost, Llama 3 vocabulary, wide state: 267,296 nodes at 2.5 ns (``tokdfa run experiments/trie_walk.yaml``;
 `papers/reports/trie-walk.md`). The mask is written without a branch: nodes that end no token set the spare bit V, which
 is cleared at the end.
 

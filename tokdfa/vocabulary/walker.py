@@ -31,7 +31,7 @@ kernels, is to numba like one that was written by hand: it is kept on disk, and 
 (`tokdfa.core.jit` looks at the files of all kernels that a function's globals name, and at what each is called).
 
 Cost: none. With the table of `tokdfa.vocabulary.byte_table` as its step a node takes as long as with the loop written
-out (2.0 ns, `papers/reports/trie-walk.md`); with the lexer and the rows of `tokdfa.backends.earley_trie.walk` 4.2
+out (2.5 ns, `papers/reports/trie-walk.md`); with the lexer and the rows of `tokdfa.backends.earley_trie.walk` 4.2
 ns, where the loop written out over arrays took 5.6. Two things do cost: a number more that is kept through the loop
 (why the walk stopped) 3 %; so a step that has several reasons to stop writes the reason down, in what it works on. And
 a named tuple as an argument 1 us a call; so short tuples have no names.
