@@ -87,7 +87,6 @@ OF_EARLIER_FORMS = {
     "batch": 4,
     "generation-profile": 3,
     "laws": 3,
-    "proper-scaling": 5,
     "quickstart": 1,
     "saved-calls-lm": 6,
 }
