@@ -82,11 +82,10 @@ REPORTS, EXPERIMENTS = ROOT / "papers" / "reports", ROOT / "experiments"
 #: Pages of runs that had changes beside their commit, by the number of headings that no kind makes today: they are to
 #: be made again, and leave this list.
 OF_CHANGED_CHECKOUTS = {"scaling": 8}
-#: Pages of a clean commit, but of an earlier form, and the number of such headings; ``laws`` has those of two runs.
+#: Pages of a clean commit, but of an earlier form, and the number of such headings.
 OF_EARLIER_FORMS = {
     "batch": 4,
     "generation-profile": 3,
-    "laws": 3,
     "saved-calls-lm": 6,
 }
 
