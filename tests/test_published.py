@@ -86,7 +86,6 @@ OF_CHANGED_CHECKOUTS = {"scaling": 8}
 OF_EARLIER_FORMS = {
     "batch": 4,
     "generation-profile": 3,
-    "saved-calls-lm": 6,
 }
 
 
