@@ -55,7 +55,7 @@ def expand(schema: Any, registry: str = "") -> tuple[ShapeBuilder, State, State]
     """The shape_builder of a schema (text, or what `json.dumps` takes), the state of its root, that of the negation."""
     document = Document(schema if isinstance(schema, str) else json.dumps(schema), registry)
     shape_builder = ShapeBuilder(document)
-    root = shape_builder.schemas.state(document.root)
+    root = shape_builder.state(document.root)
     if not root or NEVER in root:
         return shape_builder, root, EVERYTHING if root else NOTHING
     return shape_builder, root, frozenset(literal ^ 1 for literal in root)

@@ -25,7 +25,7 @@ def test_nested_references_to_one_schema_demand_it_once(levels: int, fan_out: in
     steps = {f"l{k}": {"allOf": [{"$ref": f"#/$defs/l{k - 1}"}] * fan_out} for k in range(1, levels + 1)}
     wanted = {"properties": {"a": {"type": "string"}}, "items": {"minItems": 2}, "contains": {"maxItems": 3}}
     shape_builder, root, _ = expand({"$defs": {"l0": wanted, **steps}, "$ref": f"#/$defs/l{levels}"})
-    shape = shape_builder.shape(root)
+    shape = shape_builder.shape_of(root)
     assert [len(clause.scopes) for clause in shape.objects] == [1]
     assert [len(clause.counts) for clause in shape.arrays] == [1]
 

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 def branches(schema: dict[str, Any]) -> tuple[ShapeBuilder, list[Shape]]:
     shape_builder, _, _ = expand(schema)
-    root = shape_builder.schemas.document.root
-    states = [shape_builder.schemas.part(root, part, "oneOf", place) for place, part in enumerate(root.schema["oneOf"])]
-    return shape_builder, [shape_builder.shape(state) for state in states]
+    root = shape_builder.document.root
+    states = [shape_builder.part(root, part, "oneOf", place) for place, part in enumerate(root.schema["oneOf"])]
+    return shape_builder, [shape_builder.shape_of(state) for state in states]
 
 
 def compared_pairs(shape_builder: ShapeBuilder, shapes: list[Shape]) -> list[tuple[int, int]]:
-    return candidates(shape_builder.oracle.listed, shapes)
+    return candidates(shape_builder.listed, shapes)
 
 
 listed = st.one_of(
@@ -48,7 +48,7 @@ tagged = st.builds(
 )
 def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any], drawn: list[Any]) -> None:
     shape_builder, shapes = branches({"oneOf": parts})
-    compared = candidates(shape_builder.oracle.listed, shapes)
+    compared = candidates(shape_builder.listed, shapes)
     assert compared == sorted(set(compared))
     held = [
         {k for k, shape in enumerate(shapes) if shape_holds(shape_builder, shape, value)} for value in map(exact, drawn)
@@ -83,7 +83,7 @@ def test_types_are_told_apart_one_by_one() -> None:
     """All branches hold what is no object; as objects, they are disjoint by their tags."""
     parts = [{"properties": {"t": {"const": k}, f"x{k}": {"minItems": 1}}, "required": ["t"]} for k in range(3)]
     shape_builder, root, _ = expand({"oneOf": parts})
-    shape = shape_builder.shape(root)
+    shape = shape_builder.shape_of(root)
     assert (shape.constants, shape.numbers, shape.strings, shape.arrays) == (0, (), (), ())
     assert len(shape.objects) == 3
     assert not any(clause.choices for clause in shape.objects)
@@ -101,7 +101,7 @@ def _untyped(schema: dict[str, Any]) -> dict[str, Any]:
 def test_one_of_is_exactly_one(parts: list[Any], drawn: list[Any]) -> None:
     shape_builder, root, _ = expand({"oneOf": parts})
     try:
-        shape, each = shape_builder.shape(root), branches({"oneOf": parts})
+        shape, each = shape_builder.shape_of(root), branches({"oneOf": parts})
     except (SchemaUnsupported, SchemaError):
         assume(False)
     for value in map(exact, drawn):

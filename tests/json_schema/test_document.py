@@ -57,7 +57,7 @@ def test_draft_3_is_refused() -> None:
     assert (caught.value.pointer, caught.value.keyword) == ("", "$schema")
     shape_builder, root, _ = expand(f'{{"properties": {{"a": {text}}}}}')
     with pytest.raises(SchemaUnsupported) as caught:
-        shape_builder.shape(root)
+        shape_builder.shape_of(root)
     assert (caught.value.pointer, caught.value.keyword) == ("/properties/a", "$schema")
 
 

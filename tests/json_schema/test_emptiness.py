@@ -39,7 +39,7 @@ def test_inhabited_states_have_a_witness_and_empty_ones_no_value() -> None:
         for state, wanted in ((root, True), (negated, False)):
             count["all"] += 1
             try:
-                is_inhabited = shape_builder.inhabited.state(state)
+                is_inhabited = shape_builder.has_value(state)
                 witnesses = Witnesses(shape_builder, SCALARS)
                 found = next(filter(None, (witnesses.of(state, depth) for depth in range(6))), ())
             except SchemaUnsupported:
@@ -105,15 +105,15 @@ TWO_NAMES = {"type": "object", "propertyNames": {"enum": ["a", "b"]}}
 )
 def test_empty(schema: Any) -> None:
     shape_builder, root, negated = expand(schema)
-    assert not shape_builder.inhabited.state(root)
-    assert shape_builder.inhabited.state(negated)
+    assert not shape_builder.has_value(root)
+    assert shape_builder.has_value(negated)
 
 
 def test_definitions_that_all_need_each_other_are_empty_and_soon_seen_to_be() -> None:
     count = 14
     definitions = _definitions(count, {k: list(range(count)) for k in range(count)})
     shape_builder, root, _ = expand({"$ref": "#/$defs/d0", "$defs": definitions})
-    assert not shape_builder.inhabited.state(root)
+    assert not shape_builder.has_value(root)
 
 
 @given(st.integers(2, 6).flatmap(lambda n: st.tuples(
@@ -134,17 +134,17 @@ def test_the_order_of_questions_does_not_matter(drawn: tuple[int, dict[int, list
     shape_builder, _, _ = expand(
         {"prefixItems": [{"$ref": f"#/$defs/d{k}"} for k in range(count)], "$defs": definitions}
     )
-    document = shape_builder.schemas.document
+    document = shape_builder.document
     for k in order:
         node = document.target(document.root, "$ref", f"#/$defs/d{k}")
-        assert shape_builder.inhabited.state(shape_builder.schemas.state(node)) == (k in inhabited)
+        assert shape_builder.has_value(shape_builder.state(node)) == (k in inhabited)
 
 
 def test_overlaps_are_told_while_shapes_are_made() -> None:
     # whether the branches overlap depends on the shape that is being made: they may then only be taken to overlap
     branch = {"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#"}}}
     shape_builder, root, _ = expand({"oneOf": [{"type": "null"}, branch, {**branch, "required": ["next", "other"]}]})
-    assert shape_builder.inhabited.state(root)
+    assert shape_builder.has_value(root)
     assert holds(shape_builder, root, {"next": None})
     assert not holds(shape_builder, root, {"next": None, "other": 1})
     assert not holds(shape_builder, root, {"next": 1})

@@ -51,7 +51,7 @@ def test_automata_accept_what_their_clauses_hold(multiplied: int, monkeypatch: p
         shape_builder, root, negated = expand(schema)
         for state in (root, negated):
             try:
-                shape = shape_builder.shape(state)
+                shape = shape_builder.shape_of(state)
             except SchemaUnsupported:
                 continue
             for value in map(exact, (*COMMON_VALUES, *drawn)):
@@ -68,7 +68,7 @@ def test_automata_accept_what_their_clauses_hold(multiplied: int, monkeypatch: p
 
 def _clause(schema: dict[str, Any]) -> tuple[ShapeBuilder, ObjectClause]:
     shape_builder, root, _ = expand({"type": "object", **schema})
-    (clause,) = shape_builder.shape(root).objects
+    (clause,) = shape_builder.shape_of(root).objects
     return shape_builder, clause
 
 
@@ -76,21 +76,21 @@ def test_too_many_ways_to_match_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(object_plan, "MAX_KINDS", 7)
     shape_builder, clause = _clause({"patternProperties": {letter: {"minLength": 1} for letter in "abc"}})
     with pytest.raises(SchemaUnsupported, match="more than 7 ways"):
-        plan_object(shape_builder.oracle, clause)
+        plan_object(shape_builder, clause)
 
 
 def test_too_many_demands_on_members_are_refused() -> None:
     negated = [{"not": {"additionalProperties": {"const": k}}} for k in range(7)]
     shape_builder, clause = _clause({"allOf": negated})
-    plan = plan_object(shape_builder.oracle, clause)
+    plan = plan_object(shape_builder, clause)
     assert plan is not None
     with pytest.raises(SchemaUnsupported, match="more than 6 demands"):
-        ObjectStates(shape_builder.oracle, clause, plan)
+        ObjectStates(shape_builder, clause, plan)
 
 
 def _array_clause(schema: dict[str, Any]) -> tuple[ShapeBuilder, ArrayClause]:
     shape_builder, root, _ = expand({"type": "array", **schema})
-    (clause,) = shape_builder.shape(root).arrays
+    (clause,) = shape_builder.shape_of(root).arrays
     return shape_builder, clause
 
 
@@ -129,20 +129,20 @@ def test_integers_between_bounds_are_followed_as_listed_ones(items: dict[str, An
 def test_items_that_differ_are_refused_if_there_are_many(items: dict[str, Any]) -> None:
     shape_builder, clause = _array_clause({"uniqueItems": True, "items": items})
     with pytest.raises(SchemaUnsupported) as caught:
-        ArrayStates(shape_builder.oracle, clause)
+        ArrayStates(shape_builder, clause)
     assert caught.value.keyword == "uniqueItems"
 
 
 def test_equal_items_cannot_be_demanded() -> None:
     shape_builder, clause = _array_clause({"not": {"uniqueItems": True}})
     with pytest.raises(SchemaUnsupported, match="two items are equal"):
-        ArrayStates(shape_builder.oracle, clause)
+        ArrayStates(shape_builder, clause)
 
 
 def test_counting_too_far_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array_states, "MAX_STATES", 1_000)
     shape_builder, clause = _array_clause({"minItems": 2_000, "contains": {"const": 1}})
-    states = ArrayStates(shape_builder.oracle, clause)
+    states = ArrayStates(shape_builder, clause)
     with pytest.raises(SchemaUnsupported) as caught:
         states.is_inhabited()
     assert caught.value.keyword == "minItems"
@@ -162,7 +162,7 @@ def test_items_that_are_needed_are_tried_first(
     """Before all the lengths that there may be."""
     monkeypatch.setattr(array_states, "MAX_STATES", 10)
     shape_builder, clause = _array_clause({"maxItems": 1_000, **schema})
-    assert ArrayStates(shape_builder.oracle, clause).is_inhabited() == inhabited
+    assert ArrayStates(shape_builder, clause).is_inhabited() == inhabited
 
 
 def test_names_that_match_in_one_reading_only() -> None:
@@ -173,15 +173,15 @@ def test_names_that_match_in_one_reading_only() -> None:
     }
     for schema in (both, {**both, "required": ["é"]}):
         shape_builder, root, _ = expand(schema)
-        (clause,) = shape_builder.shape(root).objects
+        (clause,) = shape_builder.shape_of(root).objects
         needed = {"é": None} if "required" in schema else {}
         assert object_accepted(shape_builder, clause, {"a": 1, "-": "s", **needed}, False)
         for value in ({"é": 1}, {"é": "s"}, {"a": "s", **needed}, {"-": 1, **needed}):
             assert not object_accepted(shape_builder, clause, value, False)
         if needed:
-            assert plan_object(shape_builder.oracle, clause).names == ("é",)  # type: ignore[union-attr]
+            assert plan_object(shape_builder, clause).names == ("é",)  # type: ignore[union-attr]
     no_other = {"not": {"patternProperties": {r"^\w+$": True}, "additionalProperties": {"type": "string"}}}
     shape_builder, root, _ = expand({"type": "object", "required": ["é"], **no_other})
-    (clause,) = shape_builder.shape(root).objects
+    (clause,) = shape_builder.shape_of(root).objects
     assert object_accepted(shape_builder, clause, {"é": 1, "-": 1}, True)
     assert not object_accepted(shape_builder, clause, {"é": 1}, True)

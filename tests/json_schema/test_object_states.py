@@ -9,10 +9,10 @@ from tokdfa.json_schema.object_states import ObjectStates
 
 def any_order(schema: dict[str, object]) -> ObjectStates:
     shape_builder, root, _ = expand({"type": "object", **schema})
-    clause = shape_builder.shape(root).objects[0]
-    plan = plan_object(shape_builder.oracle, clause)
+    clause = shape_builder.shape_of(root).objects[0]
+    plan = plan_object(shape_builder, clause)
     assert plan is not None
-    return ObjectStates(shape_builder.oracle, clause, plan, any_order=True)
+    return ObjectStates(shape_builder, clause, plan, any_order=True)
 
 
 def test_many_required_names_in_any_order() -> None:

@@ -158,7 +158,7 @@ def test_too_many_combinations_are_refused() -> None:
     parts = [{"properties": {f"a{k}": {"const": 1}}, "patternProperties": {f"^{k}": {}}} for k in range(9)]
     shape_builder, root, _ = expand({"anyOf": parts, "unevaluatedProperties": False})
     with pytest.raises(SchemaUnsupported, match="more than 8 branches") as caught:
-        shape_builder.shape(root)
+        shape_builder.shape_of(root)
     assert caught.value.keyword == "unevaluatedProperties"
 
 

@@ -50,7 +50,7 @@ def equal(one: Any, other: Any) -> bool:
 
 def holds(shape_builder: ShapeBuilder, state: State, value: Any) -> bool:
     """Whether a value is in a state."""
-    return not state or shape_holds(shape_builder, shape_builder.shape(state), value)
+    return not state or shape_holds(shape_builder, shape_builder.shape_of(state), value)
 
 
 def shape_holds(shape_builder: ShapeBuilder, shape: Shape, value: Any) -> bool:
@@ -97,7 +97,7 @@ def object_holds(shape_builder: ShapeBuilder, clause: ObjectClause, members: dic
             return False
     return all(
         any(
-            (demand.pattern is None or shape_builder.oracle.matches(demand.pattern, name))
+            (demand.pattern is None or shape_builder.matches(demand.pattern, name))
             and holds(shape_builder, demand.names, name)
             and (demand.scope is None or not _is_about(shape_builder, demand.scope, name))
             and holds(shape_builder, demand.value, value)
@@ -108,7 +108,7 @@ def object_holds(shape_builder: ShapeBuilder, clause: ObjectClause, members: dic
 
 
 def _is_about(shape_builder: ShapeBuilder, scope: Scope, name: str) -> bool:
-    return name in scope.properties or any(shape_builder.oracle.matches(pattern, name) for pattern, _ in scope.patterns)
+    return name in scope.properties or any(shape_builder.matches(pattern, name) for pattern, _ in scope.patterns)
 
 
 def _states_of(shape_builder: ShapeBuilder, scope: Scope, name: str) -> list[State]:
@@ -116,12 +116,12 @@ def _states_of(shape_builder: ShapeBuilder, scope: Scope, name: str) -> list[Sta
     if not _is_about(shape_builder, scope, name):
         return [scope.additional]
     named = [scope.properties.get(name, EVERYTHING)]
-    return named + [state for pattern, state in scope.patterns if shape_builder.oracle.matches(pattern, name)]
+    return named + [state for pattern, state in scope.patterns if shape_builder.matches(pattern, name)]
 
 
 def array_accepted(shape_builder: ShapeBuilder, clause: ArrayClause, items: list[Any]) -> bool:
     """Whether the automaton of a clause accepts an array. Raises SchemaUnsupported."""
-    states = ArrayStates(shape_builder.oracle, clause)
+    states = ArrayStates(shape_builder, clause)
     here = {states.start}
     for item in items:
         here = {
@@ -134,10 +134,10 @@ def object_accepted(
     shape_builder: ShapeBuilder, clause: ObjectClause, members: dict[str, Any], any_order: bool
 ) -> bool:
     """Whether the automaton of a clause accepts an object: in its own order of names, or backwards if `any_order`."""
-    plan = plan_object(shape_builder.oracle, clause)
+    plan = plan_object(shape_builder, clause)
     if plan is None:
         return False
-    states = ObjectStates(shape_builder.oracle, clause, plan, any_order)
+    states = ObjectStates(shape_builder, clause, plan, any_order)
     declared = plan.names + plan.excluded
     here = {states.start}
     for name in sorted(members, key=lambda name: plan.names.index(name) if name in plan.names else len(declared)):
@@ -169,7 +169,7 @@ class Witnesses:
         """The value, in a tuple; () if there is none."""
         key = state, depth
         if key not in self._found:
-            shape = self.shape_builder.shape(state)
+            shape = self.shape_builder.shape_of(state)
             self._found[key] = next(self._of_shape(shape, depth), ())
         return self._found[key]
 
@@ -186,9 +186,9 @@ class Witnesses:
                 yield from self._object(members, depth)
 
     def _array(self, clause: ArrayClause, depth: int) -> Iterator[tuple[Any, ...]]:
-        if not self.shape_builder.inhabited.array(clause):
+        if not self.shape_builder.array_has_value(clause):
             return
-        states = ArrayStates(self.shape_builder.oracle, clause)
+        states = ArrayStates(self.shape_builder, clause)
         todo: list[tuple[Any, list[Any]]] = [(states.start, [])]
         met = {states.start}
         for state, items in todo:
@@ -201,10 +201,10 @@ class Witnesses:
                     todo.append((following, [*items, *found]))
 
     def _object(self, clause: ObjectClause, depth: int) -> Iterator[tuple[Any, ...]]:
-        plan = plan_object(self.shape_builder.oracle, clause)
+        plan = plan_object(self.shape_builder, clause)
         if plan is None:
             return
-        states = ObjectStates(self.shape_builder.oracle, clause, plan)
+        states = ObjectStates(self.shape_builder, clause, plan)
         todo: list[tuple[Any, dict[str, Any]]] = [(states.start, {})]
         met = {states.start}
         for state, members in todo:

@@ -10,21 +10,21 @@ finitely many states. This is how an alternating tree automaton is made nondeter
 
 - `document`: reads the text, its draft, and what ``$ref`` leads to;
 - `clauses`: clauses, shapes, states, and how they intersect; `keyword_names`: which keywords there are;
-- `schema_states`: the state of the schema at some place; `keywords`: the shape of the keywords of one type; `values`:
-  of enum and const; `complement`: of all other values; `unevaluated`: what unevaluatedProperties reduces to;
+- `oracle`: what may be asked, of one object: `Oracle` has the state of the schema at some place, `emptiness` adds
+  whether a state has a value at all, and `shape_builder` its shape, with the in-place applicators (allOf, anyOf, oneOf,
+  not, if);
+- `keywords`: the shape of the keywords of one type; `values`: of enum and const; `complement`: of all other values;
+  `unevaluated`: what unevaluatedProperties reduces to; `disjoint`: which branches of oneOf may overlap;
 - `listed`: what is seen of states of listed scalars; `choices`: alternatives that are settled while an object is read;
-- `oracle`: what the following may ask; `object_plan`, `object_states`, `array_states`, `ends`: what a clause of an
-  object or array comes to; `emptiness`: whether a state has a value at all; `disjoint`: which branches of oneOf may
-  overlap;
-- `shape_builder`: the shape of a literal and of a state, with the in-place applicators (allOf, anyOf, oneOf, not, if);
-  `making`: which shapes are on the way;
+- `object_plan`, `object_states`, `array_states`, `ends`: what a clause of an object or array comes to;
 - `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
   the automata of their texts; `number_texts`: which of these are written;
 - `string_set`, `string_demands`, `string_lengths`, `string_body`, `patterns`, `listed_patterns`, `formats`,
   `uri_formats`, `regex_format`: those of strings; `blanks`: those without runaway blanks;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
 - `unique_items`: where a matcher has to remember items that must differ;
-- `lazy_frames`, `lower_value`, `lower_object`, `lower_array`, `lower`: from shapes to the program.
+- `lower_value`, `lower_object`, `lower`: one builder, which writes the program of shapes, with `lower_array` and
+  `lazy_frames`.
 - `lexemes`, `program_grammar`: the program as a grammar over lexemes, for `earley_trie`; `expand`: schemas in grammars.
 
 What cannot be enforced exactly is refused with the JSON pointer and the keyword (`SchemaUnsupported`).

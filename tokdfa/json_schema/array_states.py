@@ -118,10 +118,10 @@ class ArrayStates:
             if shape.arrays or shape.objects:
                 self._refuse()
             for value in values:
-                root = self.oracle.schemas.document.root
+                root = self.oracle.document.root
                 key = (type(value).__name__ if value is True or value is False or value is None else "", value)
-                node = self.oracle.schemas.synthesize(root, f"/(value {key})", {"enum": [value]})
-                found[key] = self.oracle.schemas.state(node)
+                node = self.oracle.synthesize(root, f"/(value {key})", {"enum": [value]})
+                found[key] = self.oracle.state(node)
         if len(found) > MAX_VALUES:
             self._refuse()
         return list(found.values())
@@ -138,7 +138,7 @@ class ArrayStates:
     def _refuse(
         self, reason: str = "items that must differ can have too many values to remember", demanded_by: int = 0
     ) -> NoReturn:
-        node = self.oracle.schemas.document.nodes[(demanded_by or self.clause.unique) - 1]
+        node = self.oracle.document.nodes[(demanded_by or self.clause.unique) - 1]
         raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
 
     def can_close(self, state: Items) -> bool:
@@ -201,7 +201,7 @@ class ArrayStates:
         try:
             return self._ends.alive(state)
         except TooManyStates:
-            place = self.oracle.schemas.document.root.pointer
+            place = self.oracle.document.root.pointer
             raise SchemaUnsupported("too many ways to count items", place, "minItems") from None
 
 

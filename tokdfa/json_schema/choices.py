@@ -150,7 +150,7 @@ class Choices:
                 for joined, bits in self._joined(state, groups).items()
             ]
             if len(found) > MAX_GUESSES:
-                pointer = self._oracle.schemas.document.root.pointer
+                pointer = self._oracle.document.root.pointer
                 reason = f"more than {MAX_GUESSES} combinations of alternatives ask for different values of one member"
                 raise SchemaUnsupported(reason, pointer, "allOf")
         decided = [(state, self._decided(_changed(left, changed))) for state, changed in found]

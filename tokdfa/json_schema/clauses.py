@@ -290,10 +290,12 @@ def intersect(
         spend(CLAUSE_WORK)
         joined = Shape(
             first.constants & second.constants,
-            _product_of_numbers(first.numbers, second.numbers, most),
-            _product(first.strings, second.strings, most, None),
-            _product(first.arrays, second.arrays, most, None),
-            _product_of_objects(first.objects, second.objects, most, is_void),
+            _product_of_numbers(first.numbers, second.numbers, most) if first.numbers and second.numbers else (),
+            _product(first.strings, second.strings, most, None) if first.strings and second.strings else (),
+            _product(first.arrays, second.arrays, most, None) if first.arrays and second.arrays else (),
+            _product_of_objects(first.objects, second.objects, most, is_void)
+            if first.objects and second.objects
+            else (),
         )
     if most is not None and joined.size > most:
         raise TooManyClauses
@@ -367,8 +369,6 @@ def _product_of_objects(
     is_void: Callable[[ObjectClause], bool] | None,
 ) -> tuple[ObjectClause, ...]:
     """`_product` of few clauses; of more, what can be is left to be chosen while an object is read."""
-    if not first or not second:
-        return ()
     if len(first) > 1 or len(second) > 1:
         is_open = any(clause.choices for clause in first) or any(clause.choices for clause in second)
         if is_open or len(first) * len(second) > MULTIPLIED:

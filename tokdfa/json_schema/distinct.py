@@ -91,8 +91,8 @@ class Parts:
     def plans(self, shape: Shape) -> Iterator[tuple[ObjectClause, ObjectPlan]]:
         """The clauses of objects that some object meets, and their plans."""
         for clause in shape.objects:
-            if self.shape_builder.inhabited.object(clause):
-                plan = plan_object(self.shape_builder.oracle, clause)
+            if self.shape_builder.object_has_value(clause):
+                plan = plan_object(self.shape_builder, clause)
                 assert plan is not None
                 yield clause, plan
 
@@ -101,13 +101,13 @@ class Parts:
         for clause, plan in self.plans(shape):
             yield from self.members(clause, plan)
         for array in shape.arrays:
-            if self.shape_builder.inhabited.array(array):
+            if self.shape_builder.array_has_value(array):
                 yield from self.items(array)
 
     def members(self, clause: ObjectClause, plan: ObjectPlan) -> Iterator[Part]:
         """The members of objects of a clause."""
         has_room = plan.room is None or plan.room > 0
-        choices = Choices(self.shape_builder.oracle, clause, plan, any_order=False) if clause.choices else None
+        choices = Choices(self.shape_builder, clause, plan, any_order=False) if clause.choices else None
 
         def guesses(member: int, value: State) -> list[State]:
             found = [(value, ())] if choices is None else choices.claims(member, choices.start, value)
@@ -127,19 +127,19 @@ class Parts:
                 value = state
                 for k in claimed:
                     value = intersect_states(value, clause.demands[k].value)
-                if self.shape_builder.inhabited.state(value):
+                if self.shape_builder.has_value(value):
                     yield Part(value, name)
 
     def items(self, clause: ArrayClause) -> Iterator[Part]:
         """The items, each as those that are counted and those that are not."""
         for k in range(len(clause.prefix) + 1):
-            if (clause.most is not None and k >= clause.most) or not self.shape_builder.inhabited.state(clause.at(k)):
+            if (clause.most is not None and k >= clause.most) or not self.shape_builder.has_value(clause.at(k)):
                 return
             for chosen in product(*(_ways_to_count(count, k) for count in clause.counts)):
                 value = clause.at(k)
                 for each in chosen:
                     value = intersect_states(value, each)
-                if self.shape_builder.inhabited.state(value):
+                if self.shape_builder.has_value(value):
                     yield Part(value, item=k)
 
 
@@ -156,7 +156,7 @@ class _Search:
         waiting: list[tuple[State, Place]] = [(root, Place(""))]
         met = {root}
         for state, place in waiting:
-            shape = shape_builder.shape(state)
+            shape = shape_builder.shape_of(state)
             spend(PLACE_WORK)
             if self._has_open_object(shape):
                 yield self._place_of_names(state, place)
@@ -173,7 +173,7 @@ class _Search:
 
     def _nodes(self, state: State) -> list[tuple[Node, bool]]:
         """The schemas of the text that a state demands, and whether they are negated."""
-        nodes = self.shape_builder.schemas.document.nodes
+        nodes = self.shape_builder.document.nodes
         found = [(nodes[literal >> 1], bool(literal & 1)) for literal in sorted(state)]
         return [(node, negated) for node, negated in found if not node.pointer.startswith(NESTED)]
 
@@ -210,7 +210,7 @@ class _Search:
         if part.name is not None and part.name in properties:
             return Place(node.pointer + "/properties" + escape_key(part.name))
         for pattern in patterns:
-            if part.name is not None and self.shape_builder.oracle.may_match(pattern, part.name):
+            if part.name is not None and self.shape_builder.may_match(pattern, part.name):
                 return Place(node.pointer + "/patternProperties" + escape_key(pattern))
         return Place(node.pointer + ("/additionalProperties" if "additionalProperties" in schema else ""))
 
@@ -224,16 +224,14 @@ class _Search:
             met.add(node.number)
             shape_builder = self.shape_builder
             branches = (
-                child
-                for child in self._branches(node)
-                if wanted(shape_builder.shape(shape_builder.schemas.state(child)))
+                child for child in self._branches(node) if wanted(shape_builder.shape_of(shape_builder.state(child)))
             )
             node = next(branches, node)
         return node
 
     def _branches(self, node: Node) -> Iterator[Node]:
         """The schemas that a schema applies to the same value."""
-        schema, document = node.schema, self.shape_builder.schemas.document
+        schema, document = node.schema, self.shape_builder.document
         for keyword in ("$ref", "$dynamicRef" if node.draft >= DRAFT_2020 else "$recursiveRef"):
             if isinstance(schema.get(keyword), str) and (keyword == "$ref" or node.draft > DRAFT_7):
                 yield document.target(node, keyword, schema[keyword])

@@ -24,49 +24,60 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
 )
-from tokdfa.json_schema.making import InProgress
 from tokdfa.json_schema.object_plan import plan_object, value_state
 from tokdfa.json_schema.object_states import ObjectStates
 from tokdfa.json_schema.oracle import Oracle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tokdfa.json_schema.document import Document
 
-    from tokdfa.json_schema.making import Making
-    from tokdfa.json_schema.schema_states import SchemaStates
+#: Further out than any loop comes back to.
+NO_LOOP = 1 << 30
 
 
-class Emptiness:
-    """Answers for the states and shapes of one document. `shape_of`: the shape of a state; `making`: those on the way.
+class InProgress(Exception):
+    """A shape was asked for that somebody further out is making."""
 
-    While shapes are being made an answer may be True that should be False: some alternative is then not left out early.
+
+class Emptiness(Oracle):
+    """While shapes are being made an answer may be True that should be False: some alternative is then not left out
+    early.
+
+    *Being made.* A literal whose shape is asked for while it is made is a loop in place. Shapes are asked for here
+    while others are made; these are then set aside, and what comes back to one of them cannot be answered yet
+    (`InProgress`).
     """
+
+    #: Choices and complements around what is being made.
+    choices = 0
+    #: The outermost literal that a loop has come back to, as its position in `active`.
+    loop = NO_LOOP
+    _lowest = 1 << 30
 
     def __init__(
         self,
-        schemas: SchemaStates,
-        shape_of: Callable[[State], Shape],
-        making: Making,
-        distinct: bool,
+        document: Document,
+        dropped: frozenset[tuple[str, str]] = frozenset(),
+        distinct: bool = False,
         remembers: bool = False,
     ) -> None:
-        self._making = making
-        #: For those who ask about clauses, as this does.
-        self.oracle = Oracle(schemas, shape_of, self.state, distinct, remembers)
-        self._known = schemas.inhabited
+        super().__init__(document, dropped, distinct, remembers)
+        #: Literals whose shapes are being made, from the outside in: each with how many choices enclosed it.
+        self.active: dict[int, int] = {}
+        #: Literals whose shapes somebody further out is making.
+        self.set_aside: set[int] = set()
         self._asked: dict[State, int] = {}
-        self._lowest = 1 << 30
         #: States that are empty if the states asked are, up from some place in `_asked`.
         self._doubtful: dict[State, int] = {}
 
-    def state(self, state: State) -> bool:
+    def has_value(self, state: State) -> bool:
         """Whether some value is in a state. Raises SchemaError or SchemaUnsupported."""
-        known = self._known.get(state)
+        known = self.inhabited.get(state)
         if known is not None:
             return known
         if NEVER in state:
             return False
-        if self._making.active:  # before what was asked: that counts as empty for the questions asked since alone
+        if self.active:  # before what was asked: that counts as empty for the questions asked since alone
             return self._ask_meanwhile(state)
         if state in self._asked:
             self._lowest = min(self._lowest, self._asked[state])
@@ -79,14 +90,14 @@ class Emptiness:
         self._asked[state] = depth
         before, self._lowest = self._lowest, 1 << 30
         try:
-            found = self.shape(self.oracle.shape_of(state))
+            found = self.shape_has_value(self.shape_of(state))
         except BaseException:
             self._doubtful.clear()
             raise
         finally:
             del self._asked[state]
         if found or self._lowest >= depth:
-            self._known[state] = found
+            self.inhabited[state] = found
             if self._doubtful:
                 self._settle(found, depth)
             self._lowest = before
@@ -104,41 +115,52 @@ class Emptiness:
             return
         for state in [other for other, lowest in self._doubtful.items() if lowest >= depth]:
             del self._doubtful[state]
-            self._known[state] = False
+            self.inhabited[state] = False
 
     def _ask_meanwhile(self, state: State) -> bool:
-        """`state` while shapes are being made; True if it depends on these."""
+        """`has_value` while shapes are being made, which are set aside; True if it depends on these."""
         asked, lowest, doubtful = self._asked, self._lowest, self._doubtful
+        active, choices, loop, left_out = self.active, self.choices, self.loop, self.left_out
+        added = active.keys() - self.set_aside
+        self.set_aside |= added
         self._asked, self._lowest, self._doubtful = {}, 1 << 30, {}
+        self.active, self.choices, self.loop = {}, 0, NO_LOOP
         try:
-            with self._making.suspended():
-                return self.state(state)
+            return self.has_value(state)
         except InProgress:
             return True
         finally:
             self._asked, self._lowest, self._doubtful = asked, lowest, doubtful
+            self.active, self.choices, self.loop, self.left_out = active, choices, loop, left_out
+            self.set_aside -= added
 
-    def shape(self, shape: Shape) -> bool:
+    def shape_has_value(self, shape: Shape) -> bool:
         """Whether some value has this shape."""
-        if shape.constants or (shape.numbers and any(not numbers.is_empty() for numbers in shape.numbers)):
+        if shape.constants:
             return True
-        if shape.strings and any(not self.oracle.is_empty(strings) for strings in shape.strings):
-            return True
-        return any(map(self.array, shape.arrays)) or any(map(self.object, shape.objects))
+        for numbers in shape.numbers:
+            if not numbers.is_empty():
+                return True
+        for strings in shape.strings:
+            if not self.is_empty(strings):
+                return True
+        return any(map(self.array_has_value, shape.arrays)) or any(map(self.object_has_value, shape.objects))
 
-    def array(self, clause: ArrayClause) -> bool:
+    def array_has_value(self, clause: ArrayClause) -> bool:
         """Whether some array meets a clause."""
         if clause is ANY_ARRAY:
             return True
         if clause.counts or clause.unique or clause.repeated:
-            return ArrayStates(self.oracle, clause).is_inhabited()
+            return ArrayStates(self, clause).is_inhabited()
         if clause.most is not None and clause.most < clause.least:
             return False
+        if not clause.least:
+            return True
         spend(LOOKUP_WORK * min(clause.least, len(clause.prefix) + 1))
         distinct = dict.fromkeys(clause.at(k) for k in range(min(clause.least, len(clause.prefix) + 1)))
-        return all(self.state(state) for state in distinct)
+        return all(self.has_value(state) for state in distinct)
 
-    def object(self, clause: ObjectClause) -> bool:
+    def object_has_value(self, clause: ObjectClause) -> bool:
         """Whether some object meets a clause."""
         if clause is ANY_OBJECT:
             return True
@@ -150,11 +172,11 @@ class Emptiness:
                 spend(LOOKUP_WORK * len(clause.required))
             properties, additional = scopes[0].properties, scopes[0].additional
             for name in clause.required:
-                if not self.state(properties.get(name, additional)):
+                if not self.has_value(properties.get(name, additional)):
                     return False
-        elif not all(self.state(value_state(self.oracle, clause, name)) for name in clause.required):
+        elif not all(self.has_value(value_state(self, clause, name)) for name in clause.required):
             return False
         if not (clause.demands or clause.choices) and clause.least <= len(clause.required):
             return True
-        plan = plan_object(self.oracle, clause)
-        return plan is not None and ObjectStates(self.oracle, clause, plan).is_inhabited()
+        plan = plan_object(self, clause)
+        return plan is not None and ObjectStates(self, clause, plan).is_inhabited()

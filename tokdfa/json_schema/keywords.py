@@ -50,7 +50,7 @@ from tokdfa.json_schema.patterns import parse_pattern
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.schema_states import SchemaStates
+    from tokdfa.json_schema.oracle import Oracle
 
 #: The largest lower bound of a length or a number of parts: it is an int32. No upper bound from there on is one.
 MAX_COUNT = (1 << 31) - 1
@@ -58,7 +58,7 @@ MAX_COUNT = (1 << 31) - 1
 MEMBER_WORK, MEMBER_BYTES = 2_000, 200
 
 
-def local_shape(schemas: SchemaStates, node: Node) -> Shape:
+def local_shape(oracle: Oracle, node: Node) -> Shape:
     """What `type` and the keywords of the types demand."""
     schema = node.schema
     given = schema.keys() & TYPED_KEYWORDS
@@ -69,9 +69,9 @@ def local_shape(schemas: SchemaStates, node: Node) -> Shape:
         shape = plain_shape(name, node.draft)
         if shape is not None:
             return shape
-    elif name == "object" and given <= PLAIN_OBJECT_KEYWORDS and not schemas.dropped:
-        return Shape(objects=(Keywords(schemas, node).objects(),))  # as below, of what is most of a schema
-    reader = Keywords(schemas, node)
+    elif name == "object" and given <= PLAIN_OBJECT_KEYWORDS and not oracle.dropped:
+        return Shape(objects=(Keywords(oracle, node).objects(),))  # as below, of what is most of a schema
+    reader = Keywords(oracle, node)
     types = reader.types()
     constants = 0
     if types is None or "null" in types:
@@ -96,19 +96,22 @@ def local_shape(schemas: SchemaStates, node: Node) -> Shape:
 class Keywords:
     """Reads the keywords of one node, checked."""
 
-    def __init__(self, schemas: SchemaStates, node: Node) -> None:
-        self.schemas, self.node, self.schema = schemas, node, node.schema
+    def __init__(self, oracle: Oracle, node: Node) -> None:
+        self.oracle, self.node, self.schema = oracle, node, node.schema
         self.draft = node.draft
 
-    def get(self, keyword: str) -> Any:
-        """The value of a keyword; None if it is not given, unknown to the draft, or dropped."""
+    def get(self, keyword: str, *others: str) -> Any:
+        """The value of a keyword; None if it is not given, unknown to the draft, or dropped.
+
+        `others`: keywords that it is about what is left over of; if one of them is dropped nobody knows what that is.
+        """
         value = self.schema.get(keyword)
         if value is None and keyword not in self.schema:
             return None
         span = SPAN.get(keyword)
         if span and (self.draft < span[0] or (span[1] is not None and self.draft > span[1])):
             return None
-        if self.schemas.dropped and self.schemas.is_dropped(self.node, keyword):
+        if self.oracle.dropped and any(self.oracle.is_dropped(self.node, each) for each in (keyword, *others)):
             return None
         if value is None:
             raise self.broken(keyword, "null is no value for it")
@@ -194,7 +197,7 @@ class Keywords:
         pattern, name = self.get("pattern"), self.get("format")
         if pattern is not None:
             self._check_pattern("pattern", pattern)
-        asserts, formats = self.schemas.document.asserts, []
+        asserts, formats = self.oracle.document.asserts, []
         if isinstance(name, str) and name in FORMATS and asserts != "required":
             formats.append(name)
         if asserts == "all" and self.draft == DRAFT_7:
@@ -230,13 +233,9 @@ class Keywords:
                 raise
             raise SchemaUnsupported(str(error), self.node.pointer, keyword) from None
 
-    def state(self, keyword: str, schema: Any, key: str | int | None = None):  # type: ignore[no-untyped-def]
-        """The state of a schema at a keyword of this node, or at one of its keys."""
-        return self.schemas.child_state(self.node, schema, keyword, key)
-
     def arrays(self) -> ArrayClause:
         """The clause of arrays."""
-        prefix, rest = [], EVERYTHING
+        prefix, rest, child_state = [], EVERYTHING, self.oracle.child_state
         items = self.get("items")
         tuple_keyword = "prefixItems" if self.draft >= DRAFT_2020 else "items"
         listed = self.get("prefixItems") if self.draft >= DRAFT_2020 else items if isinstance(items, list) else None
@@ -244,13 +243,13 @@ class Keywords:
             if not isinstance(listed, list):
                 raise self.broken(tuple_keyword, "it must be a list of schemas")
             spend(MEMBER_WORK * len(listed), MEMBER_BYTES * len(listed))
-            prefix = [self.state(tuple_keyword, schema, k) for k, schema in enumerate(listed)]
+            prefix = [child_state(self.node, schema, tuple_keyword, k) for k, schema in enumerate(listed)]
         if self.draft >= DRAFT_2020 or listed is None:
-            items = self._rest("items", tuple_keyword)
+            items = self.get("items", tuple_keyword)
             if items is not None:
-                rest = self.state("items", items)
-        elif (additional := self._rest("additionalItems", "items")) is not None:
-            rest = self.state("additionalItems", additional)
+                rest = child_state(self.node, items, "items")
+        elif (additional := self.get("additionalItems", "items")) is not None:
+            rest = child_state(self.node, additional, "additionalItems")
         unique = self.get("uniqueItems")
         if unique is not None and not isinstance(unique, bool):
             raise self.broken("uniqueItems", f"{unique!r} is not a boolean")
@@ -260,7 +259,7 @@ class Keywords:
             least, most = self.count("minContains"), self.count("maxContains")
             least = 1 if least is None else least
             if least > 0 or most is not None:
-                counts = (Count(0, self.state("contains", contains), least, most),)
+                counts = (Count(0, child_state(self.node, contains, "contains"), least, most),)
         demanded_by = self.node.number + 1 if unique else 0
         return ArrayClause(
             tuple(prefix), rest, self.count("minItems") or 0, self.count("maxItems"), counts, demanded_by
@@ -268,20 +267,20 @@ class Keywords:
 
     def objects(self) -> ObjectClause:
         """The clause of objects."""
-        schema = self.schema
+        schema, child_state = self.schema, self.oracle.child_state
         properties = self._schemas("properties") if "properties" in schema else {}
         patterns = self._schemas("patternProperties") if "patternProperties" in schema else {}
-        additional = self._rest("additionalProperties", "properties", "patternProperties")
+        additional = self.get("additionalProperties", "properties", "patternProperties")
         for pattern in patterns:
             self._check_pattern("patternProperties", pattern)
-        rest = EVERYTHING if additional is None else self.state("additionalProperties", additional)
+        rest = EVERYTHING if additional is None else child_state(self.node, additional, "additionalProperties")
         scopes: tuple[Scope, ...] = ()
         if properties or patterns or rest:
             scopes = (Scope(properties, tuple(patterns.items()), rest),)
         required = self.get("required")
         names: tuple[str, ...] = ()
         if required is not None:
-            if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+            if not isinstance(required, list) or not {str}.issuperset(map(type, required)):
                 raise self.broken("required", "it must be a list of names")
             if len(required) > FEW:
                 spend(LOOKUP_WORK * len(required))
@@ -294,16 +293,8 @@ class Keywords:
             names,
             self.count("minProperties") or 0,
             self.count("maxProperties"),
-            EVERYTHING if naming is None else self.state("propertyNames", naming),
+            EVERYTHING if naming is None else child_state(self.node, naming, "propertyNames"),
         )
-
-    def _rest(self, keyword: str, *others: str) -> Any:
-        """`get` of a keyword that is about what some others leave over: if one is dropped nobody knows what that is."""
-        if self.schemas.dropped and any(
-            other != keyword and self.schemas.is_dropped(self.node, other) for other in others
-        ):
-            return None
-        return self.get(keyword)
 
     def _schemas(self, keyword: str):  # type: ignore[no-untyped-def]
         """The states of a keyword whose value is an object of schemas."""
@@ -312,7 +303,7 @@ class Keywords:
             return {}
         if not isinstance(value, dict):
             raise self.broken(keyword, "it must be an object whose values are schemas")
-        child_state, node = self.schemas.child_state, self.node
+        child_state, node = self.oracle.child_state, self.node
         if len(value) > FEW:
             spend(MEMBER_WORK * len(value), MEMBER_BYTES * len(value))
         return {name: child_state(node, schema, keyword, name) for name, schema in value.items()}

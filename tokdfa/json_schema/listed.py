@@ -16,17 +16,17 @@ from tokdfa.json_schema.keyword_names import DEMANDING
 
 if TYPE_CHECKING:
     from tokdfa.json_schema.clauses import ObjectClause
-    from tokdfa.json_schema.schema_states import SchemaStates
+    from tokdfa.json_schema.document import Document
 
 #: Values that a state has at most, none of them an array or an object; None: it may have any.
 Values = frozenset[Any] | None
 
 
 class Listed:
-    """Answers for the states of one document."""
+    """Answers for the states of one document. `dropped`: as in `tokdfa.json_schema.oracle`."""
 
-    def __init__(self, schemas: SchemaStates) -> None:
-        self._schemas = schemas
+    def __init__(self, document: Document, dropped: frozenset[tuple[str, str]]) -> None:
+        self._document, self._dropped = document, dropped
         self._bounds: dict[State, Values] = {}
         #: Node -> the values that its schema lists, and whether it asks for nothing else.
         self._nodes: dict[int, tuple[Values, bool]] = {}
@@ -89,7 +89,7 @@ class Listed:
 
     def _read(self, number: int) -> tuple[Values, bool]:
         """What a schema says by `const` or `enum` itself."""
-        node = self._schemas.document.nodes[number]
+        node = self._document.nodes[number]
         schema = node.schema
         if not isinstance(schema, dict) or (node.draft <= DRAFT_7 and "$ref" in schema):
             return None, False
@@ -105,8 +105,7 @@ class Listed:
         return frozenset((isinstance(value, bool), value) for value in values), alone  # true is not 1
 
     def _is_dropped(self, number: int, keyword: str) -> bool:
-        dropped = self._schemas.dropped
-        return bool(dropped) and (self._schemas.document.nodes[number].pointer, keyword) in dropped
+        return bool(self._dropped) and (self._document.nodes[number].pointer, keyword) in self._dropped
 
     def tags(self, clause: ObjectClause) -> dict[str, frozenset[Any]]:
         """Required names of a clause -> what their values may be, if that is listed."""

@@ -25,8 +25,7 @@ from tokdfa.json_schema.document import NESTED, Document, Dropped, Node
 from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
 from tokdfa.json_schema.lazy_frames import survey_states
 from tokdfa.json_schema.lower_array import lower_array
-from tokdfa.json_schema.lower_object import ObjectLowering
-from tokdfa.json_schema.lower_value import ValueWriter
+from tokdfa.json_schema.lower_object import ObjectWriter
 from tokdfa.json_schema.shape_builder import ShapeBuilder
 from tokdfa.json_schema.unique_items import find_locations
 from tokdfa.program.program import RETURN_PLACE
@@ -63,9 +62,9 @@ def lower_and_remember(
     while True:
         document = Document(constraint.text, constraint.registry, constraint.asserts)
         try:
-            prelude = _prelude(constraint.spelling)
-            lowering = SchemaLowering(constraint, document, left_out, prelude, remembers)
-            program = lowering.lower()
+            oracle = ShapeBuilder(document, left_out, constraint.duplicates == "refused", remembers)
+            lowering = _prelude(constraint.spelling).of_schema(oracle)
+            program = lowering.lower(constraint)
             return program, (*dropped, *lowering.repeatable), lowering.locations
         except RecursionError:
             raise SchemaUnsupported("the schema is nested too deep", "", "properties") from None
@@ -93,83 +92,70 @@ def _enclosing(pointer: str) -> tuple[str, str]:
     return outer, last
 
 
-class SchemaLowering:
-    """One run of `lower_schema`. `writer` holds what is written so far, and `prelude` what it begins with."""
+class SchemaLowering(ObjectWriter):
+    """Writes the program of one schema. `locations`: where items must be remembered; `repeatable`: where names may be
+    repeated although none should be, if `lenient`.
+    """
 
-    def __init__(
-        self,
-        constraint: JsonSchema,
-        document: Document,
-        dropped: frozenset[tuple[str, str]],
-        prelude: ValueWriter | None,
-        remembers: bool = False,
-    ) -> None:
-        self.constraint = constraint
-        self.shape_builder = ShapeBuilder(document, dropped, constraint.duplicates == "refused", remembers)
-        #: Where items must be remembered.
-        self.locations: list[Location] | None = None
-        self.writer = ValueWriter(constraint, self.shape_builder.oracle, self._frame, prelude)
-        self._objects = ObjectLowering(self.writer, constraint.order == "any")
-        #: Where names may be repeated although none should be, if `lenient`.
-        self.repeatable: list[Dropped] = []
+    oracle: ShapeBuilder
+    locations: list[Location] | None = None
+    repeatable: tuple[Dropped, ...] = ()
 
-    def lower(self) -> Program:
+    def lower(self, constraint: JsonSchema) -> Program:
         """The whole program."""
-        document, shape_builder, writer = self.shape_builder.schemas.document, self.shape_builder, self.writer
-        root = shape_builder.schemas.state(document.root)
-        if self.constraint.max_nesting is not None:
-            root = intersect_states(
-                root, shape_builder.schemas.state(_nested(shape_builder, self.constraint.max_nesting))
-            )
-        if not shape_builder.inhabited.state(root):
+        oracle, self.any_order = self.oracle, constraint.order == "any"
+        root = oracle.state(oracle.document.root)
+        if constraint.max_nesting is not None:
+            root = intersect_states(root, oracle.state(_nested(oracle, constraint.max_nesting)))
+        if not oracle.has_value(root):
             raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
-        if shape_builder.oracle.distinct:
+        if oracle.distinct:
             from tokdfa.json_schema.distinct import find_repeatable
 
-            self.repeatable = find_repeatable(shape_builder, root, self.constraint.lenient)
-        if shape_builder.oracle.remembers and document.may_have("uniqueItems"):
-            self.locations = find_locations(shape_builder, root, self.constraint)
+            self.repeatable = tuple(find_repeatable(oracle, root, constraint.lenient))
+        if oracle.remembers and oracle.compares:
+            self.locations = find_locations(oracle, root, constraint)
         uncertain: list[State] = []
-        if len(document.text) > LARGE:
-            writer.may_wait, uncertain = survey_states(shape_builder.oracle, root)
-        start = writer.value(root, RETURN_PLACE)
-        writer.write_waiting(AT_ONCE)
+        if len(oracle.document.text) > LARGE:
+            self.may_wait, uncertain = survey_states(oracle, root)
+        start = self.value(root, RETURN_PLACE)
+        self.write_waiting(AT_ONCE)
         for state in uncertain:  # whatever there is to refuse is refused now; what no value has is never lowered
-            if shape_builder.inhabited.state(state):
-                writer.value(state, RETURN_PLACE)
-                writer.write_waiting(AT_ONCE)
-        return writer.builder.build(start)
+            if oracle.has_value(state):
+                self.value(state, RETURN_PLACE)
+                self.write_waiting(AT_ONCE)
+        return self.build(start)
 
-    def _frame(self, state: State) -> int:
-        """The place at which the frame of a state begins."""
+    def write_frame(self, state: State) -> int:
+        """Write the code of a state's frame: the place at which it begins."""
         spend(FRAME_WORK, FRAME_BYTES)
-        shape = self.shape_builder.shape(state)
+        oracle = self.oracle
+        shape = oracle.shape_of(state)
         has_scalars = shape.constants or shape.numbers or shape.strings
-        places = self.writer.scalars(state, shape, RETURN_PLACE) if has_scalars else []
+        places = self.scalars(state, shape, RETURN_PLACE) if has_scalars else []
         is_sure = not places and len(shape.arrays) + len(shape.objects) == 1  # as the state is inhabited
-        for clause in shape.arrays:
-            if is_sure or self.shape_builder.inhabited.array(clause):
-                places.append(lower_array(self.writer, clause))
+        for array in shape.arrays:
+            if is_sure or oracle.array_has_value(array):
+                places.append(lower_array(self, array))
         for members in shape.objects:
-            if is_sure or self.shape_builder.inhabited.object(members):
-                places.append(self._objects.lower(members))
-        return self.writer.builder.any_of(places)
+            if is_sure or oracle.object_has_value(members):
+                places.append(self.write_object(members))
+        return self.any_of(places)
 
 
 @lru_cache(32)
-def _prelude(spelling: tuple[Any, ...]) -> ValueWriter:
+def _prelude(spelling: tuple[Any, ...]) -> SchemaLowering:
     """What all schemas that are spelled in this way need: the texts of punctuation and of plain types, and the code of
     any value. It is written once, and copied.
     """
     constraint = JsonSchema(True, **dict(zip(SPELLING, spelling, strict=True)))
-    writer = SchemaLowering(constraint, Document("true"), frozenset(), None).writer
-    for sign in ("{", "}", "[", "]", ",", ":", "bare}", "bare]"):
-        writer.punctuation(sign)
-    writer.value(EVERYTHING, RETURN_PLACE)
-    writer.write_waiting()
-    for shape in (*PLAIN_SHAPES.values(), PLAIN_INTEGER_SHAPE):
-        if not shape.arrays and not shape.objects:
-            writer.learn_plain(shape)
+    oracle = ShapeBuilder(Document("true"))
+    writer = SchemaLowering(constraint, oracle)
+    writer.learn(EVERYTHING, "any value")
+    for number, (name, shape) in enumerate([*PLAIN_SHAPES.items(), ("integer", PLAIN_INTEGER_SHAPE)]):
+        state = frozenset([2 * number])  # of no schema, and forgotten when the writer is copied
+        oracle.shapes[state], oracle.inhabited[state] = shape, True
+        writer.learn(state, f"any {name}")
     return writer
 
 
@@ -178,4 +164,4 @@ def _nested(shape_builder: ShapeBuilder, depth: int) -> Node:
     schema: dict[str, Any] = {"type": ["null", "boolean", "number", "string"]}
     for _ in range(depth):
         schema = {"items": schema, "additionalProperties": schema}
-    return shape_builder.schemas.synthesize(shape_builder.schemas.document.root, NESTED, schema)
+    return shape_builder.synthesize(shape_builder.document.root, NESTED, schema)

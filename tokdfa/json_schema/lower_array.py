@@ -38,7 +38,7 @@ class _Chain:
     """The code of one array by the number of its items alone."""
 
     def __init__(self, writer: ValueWriter, clause: ArrayClause) -> None:
-        self.writer, self.builder, self.clause = writer, writer.builder, clause
+        self.writer, self.clause = writer, clause
         has_value = writer.oracle.has_value
         self.most = clause.most
         spend(LOOKUP_WORK * len(clause.prefix))
@@ -46,21 +46,18 @@ class _Chain:
             if not has_value(clause.at(k)):
                 self.most = k
                 break
-        self._close = self.builder.read(writer.punctuation("]"), RETURN_PLACE)
-        self._comma = writer.punctuation(",")
         self._places: dict[int, int] = {}
         #: The first number of items from which on all are alike.
         self.tail = max(len(clause.prefix), clause.least)
-        self._loop = -1
 
     def lower(self) -> int:
         """The place at which the array is read."""
-        builder, starts = self.builder, []
+        writer, starts = self.writer, []
         if self.most is None or self.most > 0:
-            starts.append(self.writer.value(self.clause.at(0), self._after(1, AT_ONCE)))
+            starts.append(writer.value(self.clause.at(0), self._after(1, AT_ONCE)))
         if self.clause.least == 0:
-            starts.append(builder.read(self.writer.punctuation("bare]"), RETURN_PLACE))
-        return builder.read(self.writer.punctuation("["), builder.any_of(starts))
+            starts.append(writer.no_item)
+        return writer.read(writer.bracket, writer.any_of(starts))
 
     def _after(self, count: int, at_once: int) -> int:
         """The place after so many items."""
@@ -69,50 +66,46 @@ class _Chain:
         found = self._places.get(count)
         if found is not None:
             return found
-        builder = self.builder
+        writer = self.writer
         if self.most is None and count >= self.tail:
-            frame = builder.frame("more items")
-            self._places[count] = place = builder.call(frame, RETURN_PLACE)
+            frame = writer.frame("more items")
+            self._places[count] = place = writer.call(frame, RETURN_PLACE)
             try:
-                builder.enter(frame, self._next(count, at_once))
+                writer.enter(frame, self._next(count, at_once))
             except BaseException:
                 del self._places[count]  # nothing is there yet
                 raise
             return place
-        place = (
-            self.writer.lazy(partial(self._next, count, AT_ONCE)) if at_once == 0 else self._next(count, at_once - 1)
-        )
+        place = writer.lazy(partial(self._next, count, AT_ONCE)) if at_once == 0 else self._next(count, at_once - 1)
         self._places[count] = place
         return place
 
     def _next(self, count: int, at_once: int) -> int:
         spend(ITEM_WORK, ITEM_BYTES)
-        builder, places = self.builder, []
+        writer, places = self.writer, []
         if self.most is None or count < self.most:
-            value = self.writer.value(self.clause.at(count), self._after(count + 1, at_once))
-            places.append(builder.read(self._comma, value))
+            value = writer.value(self.clause.at(count), self._after(count + 1, at_once))
+            places.append(writer.read(writer.comma, value))
         if count >= self.clause.least:
-            places.append(self._close)
-        return builder.any_of(places)
+            places.append(writer.close_array)
+        return writer.any_of(places)
 
 
 class _StateLowering:
     """The code of one array whose items are counted by what they are, or have to differ."""
 
     def __init__(self, writer: ValueWriter, clause: ArrayClause) -> None:
-        self.writer, self.builder = writer, writer.builder
+        self.writer = writer
         self.states = ArrayStates(writer.oracle, clause)
         self._frames: dict[Items, int] = {}
-        self._close = self.builder.read(writer.punctuation("]"), RETURN_PLACE)
-        self._comma = writer.punctuation(",")
 
     def lower(self) -> int:
         """The place at which the array is read."""
-        builder, start = self.builder, self.states.start
+        writer, start = self.writer, self.states.start
         starts = self._values(start)
         if self.states.can_close(start):
-            starts.append(builder.read(self.writer.punctuation("bare]"), RETURN_PLACE))
-        return builder.read(self.writer.punctuation("["), builder.any_of(starts))
+            starts.append(writer.no_item)
+        return writer.read(writer.bracket, writer.any_of(starts))
 
     def _values(self, state: Items) -> list[int]:
         return [self.writer.value(value, self._after(following)) for value, following in self.states.moves(state)]
@@ -121,14 +114,14 @@ class _StateLowering:
         """The place after an item: its code is written when it is first reached."""
         frame = self._frames.get(state)
         if frame is None:
-            frame = self._frames[state] = self.builder.frame(f"items {tuple(state)}")
-            self.builder.enter(frame, self.writer.lazy(partial(self._next, state)))
-        return self.builder.call(frame, RETURN_PLACE)
+            frame = self._frames[state] = self.writer.frame(f"items {tuple(state)}")
+            self.writer.enter(frame, self.writer.lazy(partial(self._next, state)))
+        return self.writer.call(frame, RETURN_PLACE)
 
     def _next(self, state: Items) -> int:
         """The place of a comma and what follows it, or of the end."""
         values = self._values(state)
-        places = [self.builder.read(self._comma, self.builder.any_of(values))] if values else []
+        places = [self.writer.read(self.writer.comma, self.writer.any_of(values))] if values else []
         if self.states.can_close(state):
-            places.append(self._close)
-        return self.builder.any_of(places)
+            places.append(self.writer.close_array)
+        return self.writer.any_of(places)

@@ -1,20 +1,21 @@
 """Lowering of values: scalars are read where they stand, each state with arrays or objects by a frame.
 
-`ValueWriter` knows what scalars look like, and which states have frames. The code of a frame is written by a function
-that is given to it (`tokdfa.json_schema.lower`), not when the frame is first called but when its turn comes, so nested
-schemas nest no calls here.
+`ValueWriter` is a builder that knows what scalars look like, and which states have frames. The code of a frame is
+written (`tokdfa.json_schema.lower`) not when the frame is first called but when its turn comes, so nested schemas nest
+no calls here.
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
-from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
+from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.json_schema.number_dfa import SHIFT
 from tokdfa.json_schema.number_texts import number_texts
 from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
@@ -43,42 +44,60 @@ COUNTED_STATES = 1_500
 NAME_WORK, NAME_BYTES = 5_000, 300
 
 
-class ValueWriter:
-    """Writes the code of values to `builder`. `write_frame`: writes that of a state's frame, and returns its place.
+class ValueWriter(ProgramBuilder, ABC):
+    """Writes the code of values. `oracle`: of the schema that they are of."""
 
-    `written_before`: a writer whose code and texts this one begins with; it is not changed.
-    """
-
-    def __init__(
-        self,
-        constraint: JsonSchema,
-        oracle: Oracle,
-        write_frame: Callable[[State], int],
-        written_before: ValueWriter | None = None,
-    ) -> None:
-        self.oracle, self._constraint, self._write_frame = oracle, constraint, write_frame
-        self.escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
+    def __init__(self, constraint: JsonSchema, oracle: Oracle) -> None:
+        super().__init__("needed" if constraint.escapes == "needed" else "all")
+        self.oracle = oracle
         self._few_blanks = constraint.blanks == "few"
         self._natural, self._digits = constraint.numbers == "natural", constraint.number_digits
-        self._frames: dict[State, int] = {}
-        self._signs: dict[str, int] = {}
-        #: States of scalars that are texts and nothing else -> the numbers of the texts.
-        self._texts: dict[State, list[int]] = {}
+        blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
+        around = f"(?:{blanks})" if blanks else ""
+        #: Terminals of punctuation, with the blanks that belong to it: those inside of brackets, if there is something.
+        self.comma, self.colon = (
+            self._sign(sign, around + re.escape(separator) + around)
+            for sign, separator in ((",", constraint.item_separator), (":", constraint.key_separator))
+        )
+        self.brace, self.bracket = (self._sign(sign, re.escape(sign) + around) for sign in "{[")
+        #: Places at which an object and an array end, and at which they do if they are empty.
+        self.close_object, self.close_array = (
+            self.read(self._sign(sign, around + re.escape(sign)), RETURN_PLACE) for sign in "}]"
+        )
+        self.no_member, self.no_item = (
+            self.read(self._sign("bare" + sign, re.escape(sign)), RETURN_PLACE) for sign in "}]"
+        )
+        #: State -> what reads its values, wherever they stand: numbers of terminals, or ~number of a frame.
+        self._readers: dict[State, list[int]] = {}
         #: The same of shapes that many states have, by identity.
         self._plain: dict[int, list[int]] = {}
         #: Strings whose lengths are counted, and the place after them -> the place at which they are read.
         self._counted: dict[tuple[StringSet, int], int] = {}
-        if written_before is None:
-            self.builder = ProgramBuilder(escapes=self.escapes)
-        else:
-            self.builder = written_before.builder.copy()
-            self._signs, self._plain = written_before._signs, written_before._plain
-            self._frames.update(written_before._frames)
         #: States whose code may be written when it is reached (`tokdfa.json_schema.lazy_frames`).
         self.may_wait: set[State] = set()
         self._waiting: list[tuple[int, State]] = []
-        blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
-        self._blanks = f"(?:{blanks})" if blanks else ""
+
+    def of_schema(self, oracle: Oracle) -> Self:
+        """A writer of the same spelling for another schema, that begins with what this one has written."""
+        made = self.copy()
+        made.oracle, made.may_wait, made._waiting = oracle, set(), []
+        made._readers, made._counted = {EVERYTHING: self._readers[EVERYTHING]}, {}
+        return made
+
+    def learn(self, state: State, name: str) -> None:
+        """Write what reads a state, so that it is known from now on of all states of the same shape.
+
+        `name`: of its frame, if it has one.
+        """
+        self.value(state, RETURN_PLACE)
+        self.write_waiting()
+        readers = self._plain[id(self.oracle.shape_of(state))] = self._readers[state]
+        if readers[0] < 0:
+            self.frame_names[~readers[0]] = name
+
+    @abstractmethod
+    def write_frame(self, state: State) -> int:
+        """Write the code of a state's frame: the place at which it begins."""
 
     def write_waiting(self, at_once: int = 0) -> None:
         """Write the frames that are called and not written yet.
@@ -86,102 +105,81 @@ class ValueWriter:
         Those of states that `may_wait` are left to be written when they are reached, after the first `at_once`
         instructions.
         """
-        builder = self.builder
-        while self._waiting:
-            at = len(self._waiting) - 1
-            frame, state = self._waiting[at]
-            if state in self.may_wait and len(builder.code) >= 3 * at_once:
-                builder.enter(frame, self.lazy(partial(self._write_frame, state)))
+        waiting = self._waiting
+        while waiting:
+            frame, state = waiting[-1]
+            at = len(waiting) - 1
+            if state in self.may_wait and len(self.code) >= 3 * at_once:
+                self.entries[frame] = self.lazy(partial(self.write_frame, state))
             else:
-                builder.enter(frame, self._write_frame(state))
-            del self._waiting[at]  # not before: an error leaves it to whoever writes next
+                self.entries[frame] = self.write_frame(state)
+            del waiting[at]  # not before: an error leaves it to whoever writes next
 
-    def lazy(self, write: Callable[[], int]) -> int:
-        """The place of code that `write` writes when it is first reached, and the frames that it calls with it."""
+    def lazy(self, make: Callable[[], int]) -> int:
+        """As that of a builder; the frames that the code calls are written with it."""
 
-        def write_all() -> int:
-            place = write()
+        def make_all() -> int:
+            place = make()
             self.write_waiting()
             return place
 
-        return self.builder.lazy(write_all)
+        return super().lazy(make_all)
 
-    def punctuation(self, sign: str) -> int:
-        """The number of the text of a sign, with the blanks that belong to it.
-
-        ``{`` and ``[`` have blanks after them, ``}`` and ``]`` before, ``,`` and ``:`` around; ``bare}`` has none.
-        """
-        found = self._signs.get(sign)
-        if found is not None:
-            return found
-        constraint = self._constraint
-        blanks = self._blanks
-        if sign in "{[":
-            pattern = re.escape(sign) + blanks
-        elif sign in "}]":
-            pattern = blanks + re.escape(sign)
-        elif sign in ",:":
-            separator = constraint.item_separator if sign == "," else constraint.key_separator
-            pattern = blanks + re.escape(separator) + blanks
-        else:
-            pattern = re.escape(sign[-1])
-        text = Terminal(sign, b"json " + pattern.encode(), lambda: _compile(pattern))
-        found = self._signs[sign] = self.builder.terminal(text)
-        return found
+    def _sign(self, label: str, pattern: str) -> int:
+        """The terminal of some punctuation."""
+        return self.terminal(Terminal(label, b"json " + pattern.encode(), lambda: _compile(pattern)))
 
     def value(self, state: State, following: int) -> int:
         """The place at which a value of a state is read, before `following`."""
-        texts = self._texts.get(state)
-        if texts is not None:
-            if len(texts) == 1:
-                return self.builder.read(texts[0], following)
-            return self.builder.any_of([self.builder.read(text, following) for text in texts])
-        shape = self.oracle.shape_of(state)
-        if (texts := self._plain.get(id(shape))) is not None:
-            self._texts[state] = texts
-            return self.value(state, following)
-        if not shape.arrays and not shape.objects:
-            places = self.scalars(state, shape, following)
-            code = self.builder.code
-            if all(code[3 * place] == TERMINAL for place in places):
-                self._texts[state] = [code[3 * place + 1] for place in places]
-            return self.builder.any_of(places)
-        return self.builder.call(self._frame_of(state), following)
+        readers = self._readers.get(state) or self.readers(state)
+        if readers is None:
+            return self.scalar(state, following)
+        places = []
+        for each in readers:
+            places.append(self.read(each, following) if each >= 0 else self.call(~each, following))
+        return self.any_of(places)
 
-    def _frame_of(self, state: State) -> int:
-        """The frame of a state that has arrays or objects."""
-        frame = self._frames.get(state)
-        if frame is None:
-            frame = self._frames[state] = self.builder.frame(partial(_name, self.oracle.schemas.document.nodes, state))
-            self._waiting.append((frame, state))
-        return frame
+    def scalar(self, state: State, following: int) -> int:
+        """`value` of a state that has scalars alone, and of which `readers` knows nothing. It does from now on, if
+        these are texts and nothing else.
+        """
+        places, code, texts = self.scalars(state, self.oracle.shape_of(state), following), self.code, []
+        for place in places:
+            if code[3 * place] != TERMINAL:
+                break
+            texts.append(code[3 * place + 1])
+        else:
+            self._readers[state] = texts
+        return self.any_of(places)
 
-    def reader(self, state: State) -> int | Callable[[int], int]:
-        """What reads a state before a place; if that is one text its number, and if it is a frame ~its number."""
-        texts = self._texts.get(state)
-        if texts is None:
+    def readers(self, state: State) -> list[int] | None:
+        """What reads values of a state wherever they stand; None if that has to be written for each place, or was not
+        written yet.
+        """
+        found = self._readers.get(state)
+        if found is None:
             shape = self.oracle.shape_of(state)
-            texts = self._plain.get(id(shape))
-            if texts is not None:
-                self._texts[state] = texts
-            elif shape.arrays or shape.objects:
-                return ~self._frame_of(state)
-        if texts is not None and len(texts) == 1:
-            return texts[0]
-        return lambda following: self.value(state, following)
+            found = self._plain.get(id(shape))
+            if found is None:
+                if not shape.arrays and not shape.objects:
+                    return None
+                frame = self.frame(partial(_name, self.oracle.document.nodes, state))
+                self._waiting.append((frame, state))
+                found = [~frame]
+            self._readers[state] = found
+        return found
 
     def scalars(self, state: State, shape: Shape, following: int) -> list[int]:
         """The places at which the scalars of a state, whose shape is given, are read."""
-        builder = self.builder
         places = []
         if shape.constants:
             words = [word for bit, word in ((NULL, "null"), (TRUE, "true"), (FALSE, "false")) if shape.constants & bit]
             pattern = "|".join(words)
             text = Terminal(" | ".join(words), b"json " + pattern.encode(), lambda: _compile(pattern))
-            places.append(builder.read(builder.terminal(text), following))
+            places.append(self.read(self.terminal(text), following))
         numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
         if numbers:
-            places.append(builder.read(builder.terminal(self._number_text(state, numbers)), following))
+            places.append(self.read(self.terminal(self._number_text(state, numbers)), following))
         for strings in shape.strings:
             if not self.oracle.is_empty(strings):
                 places.append(self.read_string(limit_blanks(strings) if self._few_blanks else strings, following))
@@ -189,20 +187,19 @@ class ValueWriter:
 
     def read_string(self, strings: StringSet, following: int) -> int:
         """The place at which one of a set of strings is read; the set is not empty."""
-        builder = self.builder
         if strings is ANY_STRING or strings == ANY_STRING:
-            return builder.read(builder.string_terminal, following)
+            return self.read(self.string_terminal, following)
         strings = strings.spelled_out
         if strings.values is not None:
             spend(NAME_WORK * len(strings.values), NAME_BYTES * len(strings.values))
             values = tuple(sorted(text for text in strings.values if strings.holds(text)))
-            table = builder.name_table(values, self.escapes)
-            return builder.names(table, 0, len(values) - 1, (following,) * len(values), -1)
+            table = self.name_table(values, self.escapes)
+            return self.names(table, 0, len(values) - 1, (following,) * len(values), -1)
         if strings.simple:
-            return builder.counted(strings.min_length, strings.max_length, following)
+            return self.counted(strings.min_length, strings.max_length, following)
         plain, low, high = strings.apart
         if not low and high is None:
-            return builder.read(builder.terminal(self._string_text(plain)), following)
+            return self.read(self.terminal(self._string_text(plain)), following)
         key = strings, following
         if key not in self._counted:
             write = partial(self._count_string, strings, following)
@@ -211,17 +208,17 @@ class ValueWriter:
 
     def _count_string(self, strings: StringSet, following: int) -> int:
         """The place at which one of a set of strings is read whose lengths the rest of it does not imply."""
-        builder, (plain, low, high) = self.builder, strings.apart
+        plain, low, high = strings.apart
         found = _counted_automaton(plain, self.escapes)
         if found is None or (low and not found[1].has_all):
-            return builder.read(builder.terminal(self._string_text(strings)), following)
+            return self.read(self.terminal(self._string_text(strings)), following)
 
         def bounded(low: int, high: int | None) -> Terminal:
             return self._string_text(plain._replace(min_length=low, max_length=high))
 
         text = self._string_text(plain)
         counted = Terminal(text.label, text.key + b" counted", lambda: found[0], bounded=bounded)
-        return builder.counted(low, high, following, builder.terminal(counted), found[0].state_count)
+        return self.counted(low, high, following, self.terminal(counted), found[0].state_count)
 
     def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
         normal = [each.normal for each in numbers if each.normal is not None]
@@ -232,17 +229,12 @@ class ValueWriter:
             except LimitExceeded as error:
                 if is_spent(error):
                     raise
-                pointer = self.oracle.schemas.document.nodes[min(state, default=0) >> 1].pointer
+                pointer = self.oracle.document.nodes[min(state, default=0) >> 1].pointer
                 raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
         written = f"natural {self._digits} " if self._natural else f"{self._digits} " if self._digits else ""
         key = b"json number " + written.encode() + b" | ".join([each.key for each in numbers])
         make = partial(_numbers_automaton, numbers, self._natural, self._digits)
         return Terminal("number", key, make, may_wait=not may_be_refused and len(numbers) == 1 and not written)
-
-    def learn_plain(self, shape: Shape) -> None:
-        """Write the scalars of a shape that many states share, so that its texts are known from now on."""
-        code = self.builder.code
-        self._plain[id(shape)] = [code[3 * place + 1] for place in self.scalars(frozenset(), shape, RETURN_PLACE)]
 
     def _string_text(self, strings: StringSet) -> Terminal:
         said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
@@ -255,8 +247,7 @@ class ValueWriter:
 
 def _name(nodes: Sequence[Node], state: State) -> str:
     """The name of a state's frame: the pointers of its schemas."""
-    named = [("not " if literal & 1 else "") + "#" + nodes[literal >> 1].pointer for literal in sorted(state)]
-    return " & ".join(named) or "any value"
+    return " & ".join(("not " if each & 1 else "") + "#" + nodes[each >> 1].pointer for each in sorted(state))
 
 
 @lru_cache(64)

@@ -215,7 +215,7 @@ def _plan_plain(oracle: Oracle, clause: ObjectClause, scope: Scope) -> ObjectPla
     """`plan_object` where one schema says everything, by names alone: the same plan, in less time."""
     needed, alive = frozenset(clause.required), oracle.has_value
     properties = scope.properties
-    if not needed or all(name in properties for name in needed):
+    if needed <= properties.keys():
         declared = properties
     else:
         declared = {**properties, **{name: scope.additional for name in clause.required if name not in properties}}
@@ -267,7 +267,7 @@ def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) 
                 split.append((without, matched))
         found = split
         if len(found) > MAX_KINDS:
-            node = oracle.schemas.document.root
+            node = oracle.document.root
             raise SchemaUnsupported(f"names match in more than {MAX_KINDS} ways", node.pointer, "patternProperties")
     kinds = []
     for strings, matched in found:

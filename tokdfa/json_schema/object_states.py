@@ -61,7 +61,7 @@ class ObjectStates:
     def __init__(self, oracle: Oracle, clause: ObjectClause, plan: ObjectPlan, any_order: bool = False) -> None:
         self.oracle, self.demands, self.plan, self.any_order = oracle, clause.demands, plan, any_order
         if len(clause.demands) > 6:
-            place = oracle.schemas.document.root.pointer
+            place = oracle.document.root.pointer
             raise SchemaUnsupported("more than 6 demands on some member of one object", place, "not")
         self.all_met = (1 << len(clause.demands)) - 1
         self.all_required = sum(1 << k for k, needed in enumerate(plan.required) if needed)
@@ -228,5 +228,5 @@ class ObjectStates:
         try:
             return self._ends.alive(self._alike(state))
         except TooManyStates:
-            place = self.oracle.schemas.document.root.pointer
+            place = self.oracle.document.root.pointer
             raise SchemaUnsupported("too many ways to count members", place, "minProperties") from None

@@ -1,51 +1,170 @@
-"""What may be asked of a schema's states, and of names and strings: for plans, automata of members and items, lowering.
+"""What may be asked of a document: its states, whether names match patterns, and whether strings are none.
 
-Answers about states come from functions that are handed in (`shape_of`, `has_value`): shapes are made by looking at
-whether others have values, and whether a state has a value depends on its shape.
+A *state* (`tokdfa.json_schema.clauses`) says what a schema at some place stands for. Equal demands should be one state,
+as each is lowered once: schemas of a plain type share one, and a reference has that of what it refers to.
+
+What the shape of a state is, and whether it has a value, depend on each other. They are answered above
+(`tokdfa.json_schema.emptiness`, `tokdfa.json_schema.shape_builder`): plans, automata of members and items, and the
+lowering ask one object everything.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.budget import is_spent, spend
-from tokdfa.errors import LimitExceeded, SchemaUnsupported
-from tokdfa.json_schema.clauses import CLAUSE_BYTES, LOOKUP_WORK
+from tokdfa.errors import LimitExceeded, SchemaError, SchemaUnsupported
+from tokdfa.json_schema.clauses import (
+    ANYTHING,
+    CLAUSE_BYTES,
+    EVERYTHING,
+    IMPOSSIBLE,
+    LOOKUP_WORK,
+    NOTHING,
+    Shape,
+    State,
+)
+from tokdfa.json_schema.document import id_keyword_of
+from tokdfa.json_schema.keyword_names import DEMANDING, plain_shape
 from tokdfa.json_schema.listed import Listed
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tokdfa.json_schema.document import Document, Node
 
-    from tokdfa.json_schema.clauses import Shape, State
-    from tokdfa.json_schema.schema_states import SchemaStates
-
+#: References to references that are followed at once.
+MAX_HOPS = 10
 #: Work (`tokdfa.core.budget`) of asking whether a name matches a pattern whose automaton there is, in nanoseconds.
 MATCH_WORK = 10_000
 
 
-class Oracle:
-    """`shape_of`: the shape of a state; `has_value`: whether some value is in it; both raise SchemaError and
-    SchemaUnsupported. `distinct`: no object has two equal names. `remembers`: matchers remember items that must differ.
+class Oracle(ABC):
+    """`dropped`: (pointer, keyword) of keywords that are left out (`lenient`). `distinct`: no object has two equal
+    names. `remembers`: items that must differ may be left to the matcher (`tokdfa.json_schema.unique_items`).
     """
+
+    #: Whether a keyword was left out since this was set to False.
+    left_out = False
 
     def __init__(
         self,
-        schemas: SchemaStates,
-        shape_of: Callable[[State], Shape],
-        has_value: Callable[[State], bool],
-        distinct: bool,
+        document: Document,
+        dropped: frozenset[tuple[str, str]] = frozenset(),
+        distinct: bool = False,
         remembers: bool = False,
     ) -> None:
-        self.remembers = remembers
+        self.document, self.dropped, self.distinct, self.remembers = document, dropped, distinct, remembers
         #: Whether the document may have arrays whose items must differ.
-        self.compares = schemas.document.may_have("uniqueItems")
-        self.schemas, self.shape_of, self.has_value, self.distinct = schemas, shape_of, has_value, distinct
+        self.compares = document.may_have("uniqueItems")
         #: What is seen of states without making their shapes.
-        self.listed = Listed(schemas)
+        self.listed = Listed(document, dropped)
+        #: Shapes that are known: those of plain types from the start, others as they are made.
+        self.shapes: dict[State, Shape] = {EVERYTHING: ANYTHING, NOTHING: IMPOSSIBLE}
+        #: Whether there is a value in a state: as `shapes`.
+        self.inhabited: dict[State, bool] = {EVERYTHING: True, NOTHING: False}
+        self._synthetic: dict[tuple[int, str], Node] = {}
+        self._plain: dict[tuple[str, int], State] = {}
+        #: Reference, where plain pointers lead -> the state of its target.
+        self._targets: dict[str, State] = {}
         self._matches: dict[tuple[str, str], bool] = {}
         self._may_match: dict[tuple[str, str], bool] = {}
         self._empty: dict[StringSet, bool] = {}
+
+    @abstractmethod
+    def shape_of(self, state: State) -> Shape:
+        """The shape of a state. Raises SchemaError or SchemaUnsupported."""
+
+    @abstractmethod
+    def has_value(self, state: State) -> bool:
+        """Whether some value is in a state. Raises SchemaError or SchemaUnsupported."""
+
+    def is_dropped(self, node: Node, keyword: str) -> bool:
+        """Whether a keyword of a node is left out. What is made of the node then holds more than it should."""
+        if self.dropped and (node.pointer, keyword) in self.dropped:
+            self.left_out = True
+            return True
+        return False
+
+    def state(self, node: Node) -> State:
+        """The state that a node alone demands."""
+        schema = node.schema
+        if schema is True or schema == {}:
+            return EVERYTHING
+        return NOTHING if schema is False else frozenset([2 * node.number])
+
+    def child_state(
+        self, parent: Node, schema: Any, keyword: str, key: str | int | None = None, follows: bool = True
+    ) -> State:
+        """The state that a schema inside `parent` demands, at a keyword and (if not None) a key there.
+
+        Schemas that are a plain type and nothing else have one state, whatever their annotations; most schemas are. A
+        reference has the state of what it refers to, so that this is lowered once, if it is followed (`follows`).
+        """
+        if isinstance(schema, dict):
+            if schema.keys().isdisjoint(DEMANDING):
+                name = schema.get("type")
+                if isinstance(name, str):
+                    plain = name, parent.draft
+                    found = self._plain.get(plain)
+                    if found is None:
+                        node = self.document.child(parent, schema, (keyword, key))
+                        found = self._plain[plain] = self._plain_state(name, node)
+                    return found
+            elif follows and "$ref" in schema:
+                referred = self._referred(parent, schema)
+                if referred is not None:
+                    return referred
+        return self.state(self.document.child(parent, schema, (keyword, key)))
+
+    def _plain_state(self, name: str, node: Node) -> State:
+        """The state of a node that demands a type and nothing else: what there is to know about it is known."""
+        found = self.state(node)
+        shape = plain_shape(name, node.draft)
+        if shape is not None and not self.dropped:
+            self.shapes[found], self.inhabited[found] = shape, True
+        return found
+
+    def _referred(self, parent: Node, schema: dict[str, Any], hops: int = 0) -> State | None:
+        """The state of what a schema inside `parent` refers to; None if it is more than a reference, or a broken one.
+
+        Whoever then asks for the shape of the schema itself, gets the error. `hops`: references followed before.
+        """
+        reference = schema["$ref"]
+        if self.dropped or not isinstance(reference, str) or id_keyword_of(parent.draft) in schema:
+            return None
+        if len(schema) > 1 and ("type" in schema or schema.keys() & DEMANDING != {"$ref"}):
+            return None
+        plain = reference if parent.resolver is None and not parent.scope else ""
+        found = self._targets.get(plain) if plain else None
+        if found is None:
+            try:
+                target = self.document.target(parent, "$ref", reference)
+            except (SchemaError, SchemaUnsupported):
+                return None
+            found = self.state(target)
+            if isinstance(target.schema, dict):
+                name = target.schema.get("type")
+                if isinstance(name, str) and target.schema.keys().isdisjoint(DEMANDING):
+                    found = self._plain.setdefault((name, target.draft), found)
+                elif "$ref" in target.schema and hops < MAX_HOPS:
+                    further = self._referred(target, target.schema, hops + 1)
+                    found = found if further is None else further
+            if plain:
+                self._targets[plain] = found
+        return found
+
+    def synthesize(self, node: Node, place: str, schema: Any) -> Node:
+        """A node for a schema that is not in the document, known by the place it comes from."""
+        key = node.number, place
+        found = self._synthetic.get(key)
+        if found is None:
+            found = self._synthetic[key] = self.document.child(node, schema, place)
+        return found
+
+    def part(self, node: Node, schema: Any, keyword: str, place: int | str | None = None) -> State:
+        """The state of a schema that a keyword applies; of a reference that of its own node, which messages name."""
+        return self.child_state(node, schema, keyword, place, follows=False)
 
     def matches(self, pattern: str, name: str) -> bool:
         """Whether a name matches a pattern, however that is read (`tokdfa.json_schema.patterns`)."""
@@ -78,5 +197,5 @@ class Oracle:
             except LimitExceeded as error:
                 if is_spent(error):
                     raise
-                raise SchemaUnsupported(str(error), self.schemas.document.root.pointer, "pattern") from None
+                raise SchemaUnsupported(str(error), self.document.root.pointer, "pattern") from None
         return found

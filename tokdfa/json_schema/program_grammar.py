@@ -172,11 +172,11 @@ class _ProgramGrammar:
 
     def _too_large(self, written: Counter[int], callers: dict[int, int]) -> LimitExceeded:
         """The error that names the schema with most instructions; frames without a schema belong to their caller's."""
-        names, found = self.program.newest().frame_names, Counter[str]()
+        program, found = self.program.newest(), Counter[str]()
         for frame, count in written.items():
-            while frame >= 0 and not names[frame].startswith(("#", "not #")):
+            while frame >= 0 and not program.frame_name(frame).startswith(("#", "not #")):
                 frame = callers[frame]
-            found[names[frame] if frame >= 0 else "#"] += count
+            found[program.frame_name(frame) if frame >= 0 else "#"] += count
         [(place, _)] = found.most_common(1)
         return LimitExceeded(
             f"{place}: all that may be read there comes to more than {self.limit} instructions, and a parser needs all"
@@ -240,7 +240,7 @@ class _ProgramGrammar:
             else:
                 assert operation == CALL, "a schema has no special tokens"
                 if first not in self._of_frame:
-                    self._of_frame[first] = self._nonterminal(self.program.frame_names[first], self.entries[first])
+                    self._of_frame[first] = self._nonterminal(self.program.frame_name(first), self.entries[first])
                 right.append(self._of_frame[first])
             place = second
 

@@ -39,11 +39,9 @@ from tokdfa.json_schema.clauses import (
 from tokdfa.json_schema.complement import NotOneState, complement
 from tokdfa.json_schema.disjoint import candidates
 from tokdfa.json_schema.document import DRAFT_7, Node
-from tokdfa.json_schema.emptiness import Emptiness
+from tokdfa.json_schema.emptiness import NO_LOOP, Emptiness, InProgress
 from tokdfa.json_schema.keyword_names import APPLICATORS
 from tokdfa.json_schema.keywords import local_shape
-from tokdfa.json_schema.making import NO_LOOP, InProgress, Making
-from tokdfa.json_schema.schema_states import SchemaStates
 from tokdfa.json_schema.unevaluated import UNEVALUATED, unevaluated_shape
 from tokdfa.json_schema.values import shape_of_values
 
@@ -62,12 +60,10 @@ MAX_DEPTH = 150
 MAX_REMADE = 10_000
 
 
-class ShapeBuilder:
-    """Makes the shapes of a document's literals and states, each once.
+class ShapeBuilder(Emptiness):
+    """Makes the shapes of a document's literals and states, each once, and answers whatever may be asked of them."""
 
-    `dropped`: (pointer, keyword) of keywords that are left out (`lenient`). `distinct`: no object has two equal names.
-    `remembers`: items that must differ may be left to the matcher (`tokdfa.json_schema.unique_items`).
-    """
+    _remade = 0
 
     def __init__(
         self,
@@ -76,102 +72,97 @@ class ShapeBuilder:
         distinct: bool = False,
         remembers: bool = False,
     ) -> None:
-        self.schemas = SchemaStates(document, dropped)
-        self._making = Making(self.schemas)
-        self.inhabited = Emptiness(self.schemas, self.shape, self._making, distinct, remembers)
-        self.oracle = self.inhabited.oracle
-        self._states = self.schemas.shapes
-        self._shapes: dict[int, Shape] = {}
-        self._remade = 0
+        super().__init__(document, dropped, distinct, remembers)
+        self._literals: dict[int, Shape] = {}
         #: Literals in whose shapes keywords are left out.
         self._loose: set[int] = set()
 
-    def shape(self, state: State) -> Shape:
+    def shape_of(self, state: State) -> Shape:
         """The shape of a state. Raises SchemaError or SchemaUnsupported."""
-        found = self._states.get(state)
+        found = self.shapes.get(state)
         if found is None:
             if len(state) == 1:
                 (literal,) = state
-                found = self.literal(literal)
+                found = self._literals.get(literal)
+                if found is None:
+                    found = self.literal(literal) if self.dropped else self._make(literal)
             else:
                 spend(SHAPE_WORK, CLAUSE_BYTES)
                 found = ANYTHING
                 for literal in sorted(state):
-                    found = self._join(found, self.literal(literal), self._node(literal), "allOf")
+                    node = self.document.nodes[literal >> 1]
+                    found = self._join(found, self.literal(literal), node, "allOf")
                 found = self._settled(found)
-            if not self._making.active:
-                self._states[state] = found
+            if not self.active:
+                self.shapes[state] = found
         if self._loose and not self._loose.isdisjoint(state):
-            self.schemas.left_out = True
+            self.left_out = True
         return found
 
     def _join(self, first: Shape, second: Shape, node: Node, keyword: str) -> Shape:
-        return join(first, second, node, keyword, self.oracle.listed.contradicts)
-
-    def _node(self, literal: int) -> Node:
-        return self.schemas.document.nodes[literal >> 1]
+        return join(first, second, node, keyword, self.listed.contradicts)
 
     def literal(self, literal: int) -> Shape:
         """The shape of a literal."""
         if literal == NEVER:
             return IMPOSSIBLE
-        found = self._shapes.get(literal)
+        found = self._literals.get(literal)
         if found is None:
-            if not self.schemas.dropped:
+            if not self.dropped:
                 return self._make(literal)
-            left_out, self.schemas.left_out = self.schemas.left_out, False
+            left_out, self.left_out = self.left_out, False
             try:
                 found = self._make(literal)
             finally:
-                if self.schemas.left_out:
+                if self.left_out:
                     self._loose.add(literal)
-                self.schemas.left_out |= left_out
+                self.left_out |= left_out
         if literal in self._loose:
-            self.schemas.left_out = True
+            self.left_out = True
         return found
 
     def _make(self, literal: int) -> Shape:
         """The shape of a literal that is not known."""
         spend(SHAPE_WORK, CLAUSE_BYTES)
-        node = self._node(literal)
+        node = self.document.nodes[literal >> 1]
         if not literal & 1 and isinstance(node.schema, dict) and node.schema.keys().isdisjoint(APPLICATORS):
-            found = self._shapes[literal] = local_shape(self.schemas, node)
+            found = self._literals[literal] = local_shape(self, node)
             return found
-        if literal in self._making.set_aside:
+        if literal in self.set_aside:
             raise InProgress
-        if literal in self._making.active:
-            if self._making.active[literal] != self._making.choices:
+        if literal in self.active:
+            if self.active[literal] != self.choices:
                 raise SchemaUnsupported("the schema refers to itself in place, under a choice", node.pointer, "$ref")
-            self._making.loop = min(self._making.loop, list(self._making.active).index(literal))
+            self.loop = min(self.loop, list(self.active).index(literal))
             return ANYTHING
-        if len(self._making.active) > MAX_DEPTH:
+        if len(self.active) > MAX_DEPTH:
             raise SchemaUnsupported(f"more than {MAX_DEPTH} schemas apply to one value", node.pointer, "allOf")
-        position = len(self._making.active)
+        position = len(self.active)
         if not position:
-            self._making.loop = NO_LOOP  # whatever an error left there
-        self._making.active[literal] = self._making.choices
+            self.loop = NO_LOOP  # whatever an error left there
+        self.active[literal] = self.choices
         try:
             found = self._complement(node, literal) if literal & 1 else self._positive(node)
         finally:
-            del self._making.active[literal]
-        if self._making.loop < position:
+            del self.active[literal]
+        if self.loop < position:
             self._remade += 1
             if self._remade > MAX_REMADE:
                 raise SchemaUnsupported("schemas refer to each other in place in too many ways", node.pointer, "$ref")
             return found  # true only inside of the loop
-        self._making.loop = NO_LOOP
-        self._shapes[literal] = found
+        self.loop = NO_LOOP
+        self._literals[literal] = found
         return found
 
     def _complement(self, node: Node, literal: int) -> Shape:
-        self._making.choices += 1
+        self.choices += 1
         # the keyword that applies the schema is the one that cannot be enforced
         outer, keyword = (node, "not") if node.parent is None else (node.parent, node.key.split("/")[1])
         try:
             positive = self.literal(literal ^ 1)
-            if self.schemas.left_out:
+            if self.left_out:
                 return ANYTHING  # as it holds too much, its complement would hold too little
-            return complement(positive, lambda one, other: self._join(one, other, outer, keyword), self.oracle.listed)
+            return complement(positive, lambda one, other: self._join(one, other, outer, keyword), self.listed)
         except NotOneState:
             raise SchemaUnsupported("the negation is too involved", outer.pointer, keyword) from None
         except SchemaUnsupported:
@@ -179,7 +170,7 @@ class ShapeBuilder:
         except UnsupportedConstraint as error:
             raise SchemaUnsupported(str(error), outer.pointer, keyword) from None
         finally:
-            self._making.choices -= 1
+            self.choices -= 1
 
     def _positive(self, node: Node) -> Shape:
         """The shape of a schema, its keywords applied in the order in which they stand, unevaluated ones last."""
@@ -188,8 +179,10 @@ class ShapeBuilder:
             return ANYTHING if schema else IMPOSSIBLE
         if draft <= DRAFT_7 and isinstance(schema.get("$ref"), str):
             return self._reference(node, "$ref")
-        applied = sorted((key for key in schema if key in APPLICATORS), key=lambda key: key in UNEVALUATED)
-        local = local_shape(self.schemas, node)
+        applied = [key for key in schema if key in APPLICATORS]
+        if len(applied) > 1:
+            applied.sort(key=UNEVALUATED.__contains__)
+        local = local_shape(self, node)
         if not applied:
             return local
         keys = list(schema)
@@ -197,9 +190,9 @@ class ShapeBuilder:
         result, pending = ANYTHING, True
         for keyword in applied:
             first, last = APPLICATORS[keyword]
-            if keyword == "dependencies" and self.schemas.document.asserts == "all":
+            if keyword == "dependencies" and self.document.asserts == "all":
                 last = draft
-            if not first <= draft <= last or self.schemas.is_dropped(node, keyword):
+            if not first <= draft <= last or self.is_dropped(node, keyword):
                 continue
             if pending and keys.index(keyword) > position:
                 result, pending = result if local is ANYTHING else self._join(result, local, node, keyword), False
@@ -208,10 +201,11 @@ class ShapeBuilder:
 
     def _settled(self, shape: Shape) -> Shape:
         """A shape without choices that are settled already."""
-        if not any(clause.choices for clause in shape.objects):
-            return shape
-        found = [each for clause in shape.objects for each in self.oracle.listed.settle(clause)]
-        return shape._replace(objects=tuple(dict.fromkeys(found)))
+        for clause in shape.objects:
+            if clause.choices:
+                found = [each for clause in shape.objects for each in self.listed.settle(clause)]
+                return shape._replace(objects=tuple(dict.fromkeys(found)))
+        return shape
 
     def _applied(self, node: Node, keyword: str) -> Shape:
         """What one applicator demands."""
@@ -219,35 +213,35 @@ class ShapeBuilder:
         if keyword in ("enum", "const"):
             if keyword == "enum" and not isinstance(value, list):
                 raise SchemaError("it must be a list of values", node.pointer, keyword)
-            return shape_of_values(self.schemas, node, keyword, value if keyword == "enum" else [value])
+            return shape_of_values(self, node, keyword, value if keyword == "enum" else [value])
         if keyword in ("allOf", "anyOf", "oneOf"):
             if not isinstance(value, list) or not value:
                 raise SchemaError("it must be a list of at least one schema", node.pointer, keyword)
             spend(CLAUSE_WORK * len(value))
-            literals = [self.schemas.part(node, schema, keyword, place) for place, schema in enumerate(value)]
+            literals = [self.part(node, schema, keyword, place) for place, schema in enumerate(value)]
             if keyword == "allOf":
                 shape = ANYTHING
                 for state in literals:
-                    shape = self._join(shape, self.shape(state), node, keyword)
+                    shape = self._join(shape, self.shape_of(state), node, keyword)
                 return shape
             return self._choose(lambda: self._any_of(literals) if keyword == "anyOf" else self._one_of(node, literals))
         if keyword == "not":
-            return self._choose(lambda: self.negated(self.schemas.part(node, value, keyword)))
+            return self._choose(lambda: self.negated(self.part(node, value, keyword)))
         if keyword == "if":
             return self._choose(lambda: self._conditional(node))
         if keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
             return self._reference(node, keyword)
         if keyword in UNEVALUATED:
-            return self._choose(lambda: unevaluated_shape(self.schemas, self.shape, self._join, node, keyword))
+            return self._choose(lambda: unevaluated_shape(self, self._join, node, keyword))
         return self._choose(lambda: self._dependencies(node, keyword))
 
     def _choose(self, make: Callable[[], Shape]) -> Shape:
         """What `make` makes, as one of several alternatives."""
-        self._making.choices += 1
+        self.choices += 1
         try:
             return make()
         finally:
-            self._making.choices -= 1
+            self.choices -= 1
 
     def negated(self, state: State) -> Shape:
         """The complement of a state of at most one literal."""
@@ -257,10 +251,10 @@ class ShapeBuilder:
         return ANYTHING if literal == NEVER else self.literal(literal ^ 1)
 
     def _any_of(self, states: list[State]) -> Shape:
-        return unite([self.shape(state) for state in states])
+        return unite([self.shape_of(state) for state in states])
 
     def _one_of(self, node: Node, states: list[State]) -> Shape:
-        shapes = [self.shape(state) for state in states]
+        shapes = [self.shape_of(state) for state in states]
         if len(states) == 1:
             return shapes[0]
         once = twice = 0
@@ -281,9 +275,7 @@ class ShapeBuilder:
         overlaps: list[list[int]] = [[] for _ in states]
         # to look for the pairs that may have a value in common pays where there are many
         pairs = (
-            candidates(self.oracle.listed, shapes)
-            if len(shapes) > FEW_BRANCHES
-            else list(combinations(range(len(shapes)), 2))
+            candidates(self.listed, shapes) if len(shapes) > FEW_BRANCHES else list(combinations(range(len(shapes)), 2))
         )
         if kind == "objects" and len(pairs) > MULTIPLIED * len(shapes):
             branches = [
@@ -294,7 +286,7 @@ class ShapeBuilder:
         for first, second in pairs:
             spend(PAIR_WORK)
             joined = self._join(shapes[first], shapes[second], node, "oneOf")
-            if not joined.is_nothing and self.inhabited.shape(joined):
+            if not joined.is_nothing and self.shape_has_value(joined):
                 overlaps[first].append(second)
                 overlaps[second].append(first)
         found: list[Shape] = []
@@ -311,12 +303,12 @@ class ShapeBuilder:
 
     def _conditional(self, node: Node) -> Shape:
         schema = node.schema
-        condition = self.schemas.part(node, schema["if"], "if")
-        accepted, refused = self.shape(condition), self.negated(condition)
+        condition = self.part(node, schema["if"], "if")
+        accepted, refused = self.shape_of(condition), self.negated(condition)
         if "then" in schema:
-            accepted = self._join(accepted, self.shape(self.schemas.part(node, schema["then"], "then")), node, "if")
+            accepted = self._join(accepted, self.shape_of(self.part(node, schema["then"], "then")), node, "if")
         if "else" in schema:
-            refused = self._join(refused, self.shape(self.schemas.part(node, schema["else"], "else")), node, "if")
+            refused = self._join(refused, self.shape_of(self.part(node, schema["else"], "else")), node, "if")
         return unite([accepted, refused])
 
     def _dependencies(self, node: Node, keyword: str) -> Shape:
@@ -338,13 +330,13 @@ class ShapeBuilder:
             elif keyword == "dependentRequired":
                 raise SchemaError("it must be an object of lists of names", node.pointer, keyword)
             else:
-                shape = self.shape(self.schemas.part(node, demand, keyword, name))
+                shape = self.shape_of(self.part(node, demand, keyword, name))
                 present = self._join(Shape(objects=(ObjectClause(required=(name,)),)), shape, node, keyword)
             result = self._join(result, unite([absent, present]), node, keyword)
         return result
 
     def _reference(self, node: Node, keyword: str) -> Shape:
-        return self.shape(self.schemas.state(self.schemas.document.target(node, keyword, node.schema[keyword])))
+        return self.shape_of(self.state(self.document.target(node, keyword, node.schema[keyword])))
 
 
 def _objects(clause: ObjectClause) -> Shape:

@@ -42,7 +42,7 @@ from tokdfa.json_schema.string_set import StringSet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tokdfa.json_schema.schema_states import SchemaStates
+    from tokdfa.json_schema.oracle import Oracle
 
 UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 #: Branches that look at patterns, or count items, of one keyword at most.
@@ -103,20 +103,19 @@ JOIN_WORK = 3_000
 
 
 def unevaluated_shape(
-    schemas: SchemaStates,
-    shape_of: Callable[[State], Shape],
+    oracle: Oracle,
     join: Callable[[Shape, Shape, Node, str], Shape],
     node: Node,
     keyword: str,
 ) -> Shape:
-    """What the keyword demands. `shape_of`: the shape of a state; `join`: what two shapes hold.
+    """What the keyword demands. `join`: what two shapes hold.
 
     Raises SchemaUnsupported if that depends on too many branches.
     """
-    state = schemas.part(node, node.schema[keyword], keyword)
+    state = oracle.part(node, node.schema[keyword], keyword)
     if not state:
         return ANYTHING
-    return _Demand(schemas, shape_of, join, node, keyword, state).shape()
+    return _Demand(oracle, join, node, keyword, state).shape()
 
 
 class _Demand:
@@ -124,16 +123,15 @@ class _Demand:
 
     def __init__(
         self,
-        schemas: SchemaStates,
-        shape_of: Callable[[State], Shape],
+        oracle: Oracle,
         join: Callable[[Shape, Shape, Node, str], Shape],
         node: Node,
         keyword: str,
         state: State,
     ) -> None:
-        self.schemas, self.shape_of, self.node, self.keyword, self.state = schemas, shape_of, node, keyword, state
+        self.oracle, self.node, self.keyword, self.state = oracle, node, keyword, state
         self._join = join
-        claims = dict.fromkeys(_Reader(schemas, keyword).claims(node, (), Claim()))
+        claims = dict.fromkeys(_Reader(oracle, keyword).claims(node, (), Claim()))
         #: What is looked at for certain, and what else may be.
         self.seen = reduce(Seen.join, (claim.seen for claim in claims if claim.is_certain), Seen())
         self.claims = [claim for claim in claims if not claim.is_certain and not self.seen.holds(claim.seen)]
@@ -163,7 +161,7 @@ class _Demand:
 
     def _held(self, claim: Claim) -> Shape:
         """What a claim asks for."""
-        shape = self.shape_of(claim.state)
+        shape = self.oracle.shape_of(claim.state)
         if claim.present:
             shape = self.join(shape, Shape(objects=(ObjectClause(required=tuple(sorted(claim.present))),)))
         return shape
@@ -175,7 +173,7 @@ class _Demand:
         shapes = []
         for claim in (Claim(), *self.claims):
             if claim.is_certain or claim.seen.all or claim.seen.items > seen.items:
-                rest = _or_counted(self.schemas, self.node, self.state, seen.contains)
+                rest = _or_counted(self.oracle, self.node, self.state, seen.contains)
                 array = ArrayClause((EVERYTHING,) * max(seen.items, claim.seen.items), rest)
                 left_over = ANYTHING if claim.seen.all else ANYTHING._replace(arrays=(array,))
                 shapes.append(self.join(self._held(claim), left_over))
@@ -200,27 +198,27 @@ class _Demand:
         return unite([ANYTHING._replace(objects=(ObjectClause(scopes=(scope,)),)), *map(self._held, claims)])
 
 
-def _or_counted(schemas: SchemaStates, node: Node, state: State, contains: frozenset[Node]) -> State:
+def _or_counted(oracle: Oracle, node: Node, state: State, contains: frozenset[Node]) -> State:
     """The state of items that are in `state` or counted by a ``contains`` of one of some nodes."""
     if not contains or not state:
         return state
     owners = sorted(contains, key=lambda owner: owner.number)
     if state == NOTHING and len(owners) == 1:
-        return schemas.part(owners[0], owners[0].schema["contains"], "contains")
+        return oracle.part(owners[0], owners[0].schema["contains"], "contains")
     if any(owner.scope != node.scope for owner in owners):
         raise SchemaUnsupported("contains looks at items in another dynamic scope", node.pointer, "unevaluatedItems")
     for owner in owners:  # so that the schemas are known by where they stand
-        schemas.part(owner, owner.schema["contains"], "contains")
+        oracle.part(owner, owner.schema["contains"], "contains")
     choices = [*(owner.schema["contains"] for owner in owners), node.schema["unevaluatedItems"]]
     place = "/unevaluatedItems(" + ", ".join(str(owner.number) for owner in owners) + ")"
-    return schemas.state(schemas.synthesize(node, place, {"anyOf": choices}))
+    return oracle.state(oracle.synthesize(node, place, {"anyOf": choices}))
 
 
 class _Reader:
     """Finds the claims of one keyword."""
 
-    def __init__(self, schemas: SchemaStates, keyword: str) -> None:
-        self.schemas, self.keyword = schemas, keyword
+    def __init__(self, oracle: Oracle, keyword: str) -> None:
+        self.oracle, self.keyword = oracle, keyword
 
     def claims(self, node: Node, above: tuple[int, ...], given: Claim) -> Iterator[Claim]:
         """The claims of a node, which holds if `given` does.
@@ -241,7 +239,7 @@ class _Reader:
         schema = node.schema
         if inside and self.keyword in schema:
             return Seen(all=True)
-        if any(self.schemas.is_dropped(node, keyword) for keyword in _LOOKING):
+        if any(self.oracle.is_dropped(node, keyword) for keyword in _LOOKING):
             return Seen(all=True)  # nobody knows what it would look at
         if self.keyword == "unevaluatedProperties":
             if "additionalProperties" in schema:
@@ -257,16 +255,16 @@ class _Reader:
 
     def _applied(self, node: Node) -> Iterator[tuple[Node, Claim]]:
         """The schemas that are applied to the same value, and what they ask for to hold."""
-        schema, schemas, document = node.schema, self.schemas, self.schemas.document
+        schema, oracle, document = node.schema, self.oracle, self.oracle.document
         for keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
             if keyword in schema and (keyword == "$ref" or (keyword == "$dynamicRef") == (node.draft >= DRAFT_2020)):
                 yield document.target(node, keyword, schema[keyword]), Claim()
         for keyword in ("allOf", "anyOf", "oneOf"):
             for place, part in enumerate(_listed(schema, keyword)):
-                state = EVERYTHING if keyword == "allOf" else schemas.part(node, part, keyword, place)
+                state = EVERYTHING if keyword == "allOf" else oracle.part(node, part, keyword, place)
                 yield document.child(node, part, f"/{keyword}/{place}"), Claim(state)
         if "if" in schema:
-            condition = schemas.part(node, schema["if"], "if")
+            condition = oracle.part(node, schema["if"], "if")
             yield document.child(node, schema["if"], "/if"), Claim(condition)
             if "then" in schema:
                 yield document.child(node, schema["then"], "/then"), Claim(condition)

@@ -120,8 +120,8 @@ class _Finder:
         """What is at a location, and where it leads."""
         objects: list[tuple[dict[str | None, set[State]], tuple[str, ...]]] = []
         arrays: list[ArrayClause] = []
-        for shape in map(self._builder.shape, states):
-            arrays += [array for array in shape.arrays if self._builder.inhabited.array(array)]
+        for shape in map(self._builder.shape_of, states):
+            arrays += [array for array in shape.arrays if self._builder.array_has_value(array)]
             for clause, plan in self._parts.plans(shape):
                 parts: dict[str | None, set[State]] = {None: set()}
                 for part in self._parts.members(clause, plan):
@@ -133,16 +133,16 @@ class _Finder:
                 found |= parts.get(name, set()) if name in declared else parts[None]
         location.members = {name: self._number(frozenset(found)) for name, found in names.items()}
         location.others = self._number(frozenset().union(*(parts[None] for parts, _ in objects)))
-        tracked = [array for array in arrays if array.unique and ArrayStates(self._builder.oracle, array).is_remembered]
+        tracked = [array for array in arrays if array.unique and ArrayStates(self._builder, array).is_remembered]
         if tracked:
-            node = self._builder.schemas.document.nodes[tracked[0].unique - 1]
+            node = self._builder.document.nodes[tracked[0].unique - 1]
             if len(tracked) < len(arrays) or len({(array.rest, array.prefix) for array in arrays}) > 1:
                 reason = (
                     "whether the items of an array must differ, or what they are, depends on what else is in the text"
                 )
                 raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
             values = [*tracked[0].prefix, tracked[0].rest]
-            for shape in map(self._builder.shape, values):
+            for shape in map(self._builder.shape_of, values):
                 last = self._last_names(shape)
                 if not last and not self._goes_on(shape):
                     reason = (
@@ -164,16 +164,16 @@ class _Finder:
 
     def _goes_on(self, shape: Shape) -> bool:
         """Whether arrays and objects of a shape can have one more part wherever they may close, without an end."""
-        inhabited = self._builder.inhabited
+        builder = self._builder
         for clause, plan in self._parts.plans(shape):
-            others = [kind.names for kind in plan.kinds if inhabited.state(kind.value)]
+            others = [kind.names for kind in plan.kinds if builder.has_value(kind.value)]
             if clause.choices or clause.demands or plan.most is not None or not any(map(is_endless, others)):
                 return False
         for array in shape.arrays:
-            if inhabited.array(array):
+            if builder.array_has_value(array):
                 if array.counts or array.unique or array.most is not None:
                     return False
-                if not all(inhabited.state(array.at(k)) for k in range(len(array.prefix) + 1)):
+                if not all(builder.has_value(array.at(k)) for k in range(len(array.prefix) + 1)):
                     return False
         return True
 
@@ -194,16 +194,16 @@ class _Finder:
 
     def _is_free(self, state: State) -> bool:
         """Whether all values of a state can be other ones, wherever they may end."""
-        value = self._builder.shape(state)
+        value = self._builder.shape_of(state)
         free = all(strings.simple and is_endless(strings) for strings in value.strings)
-        is_there = self._builder.inhabited.state(state) and not value.constants and not value.numbers
+        is_there = self._builder.has_value(state) and not value.constants and not value.numbers
         return is_there and free and self._goes_on(value)
 
     def _items(self, shape: Shape, last: frozenset[str]) -> Items:
         """The texts of items of a shape."""
         constraint = self._constraint
         escapes: Escapes = "needed" if constraint.escapes == "needed" else "all"
-        sets = [strings for strings in shape.strings if not self._builder.oracle.is_empty(strings)]
+        sets = [strings for strings in shape.strings if not self._builder.is_empty(strings)]
         strings = [limit_blanks(each) if constraint.blanks == "few" else each for each in sets]
         numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
         constants = [word for bit, word in ((1, b"null"), (2, b"true"), (4, b"false")) if shape.constants & bit]

@@ -25,10 +25,10 @@ from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.schema_states import SchemaStates
+    from tokdfa.json_schema.oracle import Oracle
 
 
-def shape_of_values(schemas: SchemaStates, node: Node, keyword: str, values: list[Any]) -> Shape:
+def shape_of_values(oracle: Oracle, node: Node, keyword: str, values: list[Any]) -> Shape:
     """The shape that holds exactly these values. Numbers are equal by value, whatever their spelling."""
     constants = 0
     numbers: dict[int | Decimal, NumberSet] = {}
@@ -55,9 +55,9 @@ def shape_of_values(schemas: SchemaStates, node: Node, keyword: str, values: lis
         else:
             where = escape_key(keyword) + (escape_key(place) if keyword == "enum" else "")
             if isinstance(value, list):
-                arrays.append(_array_of(schemas, node, where, value))
+                arrays.append(_array_of(oracle, node, where, value))
             else:
-                objects.append(_object_of(schemas, node, where, value))
+                objects.append(_object_of(oracle, node, where, value))
     return Shape(
         constants,
         tuple(numbers.values()),
@@ -74,17 +74,17 @@ def _is_double(value: int) -> bool:
         return False
 
 
-def _state_of(schemas: SchemaStates, node: Node, where: str, value: Any):  # type: ignore[no-untyped-def]
-    return schemas.state(schemas.synthesize(node, where, {"enum": [value]}))
+def _state_of(oracle: Oracle, node: Node, where: str, value: Any):  # type: ignore[no-untyped-def]
+    return oracle.state(oracle.synthesize(node, where, {"enum": [value]}))
 
 
-def _array_of(schemas: SchemaStates, node: Node, where: str, value: list[Any]) -> ArrayClause:
+def _array_of(oracle: Oracle, node: Node, where: str, value: list[Any]) -> ArrayClause:
     spend(CLAUSE_WORK * len(value), CLAUSE_BYTES * len(value))
-    states = tuple(_state_of(schemas, node, where + escape_key(k), item) for k, item in enumerate(value))
+    states = tuple(_state_of(oracle, node, where + escape_key(k), item) for k, item in enumerate(value))
     return ArrayClause(states, EVERYTHING, len(value), len(value))
 
 
-def _object_of(schemas: SchemaStates, node: Node, where: str, value: dict[str, Any]) -> ObjectClause:
+def _object_of(oracle: Oracle, node: Node, where: str, value: dict[str, Any]) -> ObjectClause:
     spend(CLAUSE_WORK * len(value), CLAUSE_BYTES * len(value))
-    states = {name: _state_of(schemas, node, where + escape_key(name), item) for name, item in value.items()}
+    states = {name: _state_of(oracle, node, where + escape_key(name), item) for name, item in value.items()}
     return ObjectClause((Scope(states, (), NOTHING),), tuple(value))

@@ -9,8 +9,7 @@ What is written so far, and how more is written when it is first needed, is a `G
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Self
 
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.program.json_text import escapes_of, string_terminal
@@ -38,61 +37,41 @@ if TYPE_CHECKING:
     from tokdfa.program.program import Escapes, Terminal
 
 
-#: Lists and arrays of code that grow as it is written.
+#: What grows as code is written.
 GROWING = (
-    *("terminals", "token_sets", "name_tables", "code", "alternatives", "arguments", "entries", "frame_names"),
-    "written",
+    *("terminals", "token_sets", "name_tables", "code", "alternatives", "arguments", "entries", "frame_names", "makes"),
+    *("written", "_places", "_terminal_numbers", "_table_numbers"),
 )
 
 
-class MemberChain(NamedTuple):
-    """What `ProgramBuilder.member_chain` writes: name, colon, value, then a comma and the next name, or the end.
-
-    `table`: the names, of which the first ones, as many as there are `values`, come in order; `values`: for each the
-    number of a terminal, or ~the number of a frame, or what writes the code of a value before a place; `required`: for
-    each; `other`: the place of the TERMINAL that reads other names, where all required ones have been, or -1; `comma`,
-    `colon`: terminals; `close`: the place at which the object ends; `after`: the place after the last value; `more`:
-    that of other names after all declared ones, or -1.
-    """
-
-    table: int
-    values: Sequence[int | Callable[[int], int]]
-    required: Sequence[bool]
-    other: int
-    comma: int
-    colon: int
-    close: int
-    after: int
-    more: int
-
-
-@dataclass(eq=False)
 class ProgramBuilder(GrowingCode):
     """Writes a program back to front: each method returns the place of an instruction that goes on at a given place.
 
-    Not thread-safe; `write`, which is called while texts are read, holds `lock`.
+    `escapes`: how a string is written that `counted` reads. Not thread-safe; `write`, which is called while texts are
+    read, holds `lock`.
     """
 
-    #: How a string is written that `counted` reads; not to be changed later.
-    escapes: Escapes = "all"
-    _string_terminal: int = -1
-    _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    _terminal_numbers: dict[tuple[bytes, bool], int] = field(default_factory=dict)
-    _table_numbers: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict)
+    _string_terminal = -1
 
-    def copy(self) -> ProgramBuilder:
+    def __init__(self, escapes: Escapes = "all") -> None:
+        super().__init__()
+        self.escapes: Escapes = escapes
+        self._places: dict[tuple[Any, ...], int] = {}
+        self._terminal_numbers: dict[tuple[bytes, bool], int] = {}
+        self._table_numbers: dict[tuple[tuple[str, ...], str], int] = {}
+
+    def copy(self) -> Self:
         """A builder that has written the same and goes on by itself, with the same lock. Raises ValueError if code is
         written later.
         """
         if self.makes:
             raise ValueError("code that is written later belongs to one builder")
-        made = object.__new__(ProgramBuilder)
-        made.__dict__ = fields = vars(self).copy()
+        made = object.__new__(type(self))
+        fields = vars(made)
+        fields.update(vars(self))
         for name in GROWING:
-            fields[name] = fields[name][:]
-        for name in ("_places", "_terminal_numbers", "_table_numbers"):
-            fields[name] = fields[name].copy()
-        fields["makes"] = []
+            part = fields[name]
+            fields[name] = part.copy() if isinstance(part, dict) else part[:]
         return made
 
     def terminal(self, terminal: Terminal) -> int:
@@ -206,81 +185,10 @@ class ProgramBuilder(GrowingCode):
 
     def names_at(self, table: int, low: int, high: int, targets: int, other: int = -1) -> int:
         """`names`, the targets being in `arguments` from an index on: windows of one list of members share them."""
-        self._check_other(other)
+        self.check_other(other)
         begin = len(self.arguments)
         self.arguments.extend((table, low, high, other, targets))
         return self._append(NAMES, begin, 0)
-
-    def other_members(
-        self, table: int, string: int, comma: int, colon: int, close: int, value: Callable[[int], int]
-    ) -> tuple[int, int, int]:
-        """(what follows any member, a name that is in no table, the first member): members of any other names, if
-        the last is read first.
-
-        `table`: of the names that they must not have, or -1; `string`: the terminal of any string; `value`: writes what
-        reads a value before a place. As `frame`, `read`, `names` and `any_of` would write it, with fewer calls.
-        """
-        code, alternatives = self.code, self.alternatives
-        loop = self.frame("more members")
-        after = self._append(CALL, loop, RETURN_PLACE)
-        named = value(after)
-        place = len(code) // 3
-        code.extend((TERMINAL, colon, named, TERMINAL, string, place))
-        other = more = place + 1
-        if table >= 0:
-            begin = len(self.arguments)
-            size = len(self.name_tables[table].names)
-            self.arguments.extend((table, size, -1, other, begin))
-            code.extend((NAMES, begin, 0))
-            more = place + 2
-        begin = len(alternatives)
-        alternatives.extend((more + 1, close) if close > more + 1 else (close, more + 1))
-        code.extend((TERMINAL, comma, more, ANY, begin, begin + 2))
-        self.entries[loop] = more + 2
-        return after, other, more
-
-    def member_chain(self, chain: MemberChain) -> list[tuple[int, int]]:
-        """The members of an object that come in order: for each the place of its name, and that of what follows the
-        member before it, which is a comma, or the end, if it may be here. Last, `more` and `after`.
-
-        See `MemberChain`. What `read`, `names` and `any_of` would write one by one, with fewer calls, and with one list
-        of targets for all windows: O(members).
-        """
-        code, arguments, alternatives = self.code, self.arguments, self.alternatives
-        table, other, comma, colon, close = chain.table, chain.other, chain.comma, chain.colon, chain.close
-        self._check_other(other)
-        after, key, is_done, reach = chain.after, chain.more, True, len(chain.values) - 1
-        places = [(key, after)]
-        targets = self.reserve_targets(len(chain.values))
-        for k in range(reach, -1, -1):
-            value = chain.values[k]
-            place = len(code) // 3
-            if not isinstance(value, int):
-                value = value(after)
-                place = len(code) // 3
-                code.extend((TERMINAL, colon, value))
-                arguments[targets + k] = place
-                key = place + 1
-            else:
-                read, number = (TERMINAL, value) if value >= 0 else (CALL, ~value)
-                code.extend((read, number, after, TERMINAL, colon, place))
-                arguments[targets + k] = place + 1
-                key = place + 2
-            if chain.required[k]:
-                is_done, reach = False, k
-            begin = len(arguments)
-            arguments.extend((table, k, reach, other if is_done else -1, targets + k))
-            after = key + 1
-            if is_done:
-                begin_any = len(alternatives)
-                alternatives.extend((after, close))
-                code.extend((NAMES, begin, 0, TERMINAL, comma, key, ANY, begin_any, begin_any + 2))
-                after += 1
-            else:
-                code.extend((NAMES, begin, 0, TERMINAL, comma, key))
-            places.append((key, after))
-        places.reverse()
-        return places
 
     def names_instead(self, key: int, table: int, index: int, place: int) -> int:
         """What is read at `key`, NAMES or ANY of such (-1: nothing), but that a name of a table leads to `place`."""
@@ -300,7 +208,7 @@ class ProgramBuilder(GrowingCode):
             found.append(here)
         return self.any_of(found if place < 0 else [*found, self.names(table, index, index, [place])])
 
-    def _check_other(self, other: int) -> None:
+    def check_other(self, other: int) -> None:
         """Raise ValueError if what reads other strings, which may be -1, is no TERMINAL of any string."""
         if other >= 0 and (
             self.code[3 * other] != TERMINAL or not escapes_of(self.terminals[self.code[3 * other + 1]])

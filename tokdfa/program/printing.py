@@ -45,7 +45,7 @@ def format_program(program: Program) -> str:
     written: set[int] = set()
     lines = [head, *_format_part("the text", program.start, program, written)]
     for frame in _called_frames(program):
-        lines += ["", *_format_part(program.frame_names[frame], int(program.entries[frame]), program, written)]
+        lines += ["", *_format_part(program.frame_name(frame), int(program.entries[frame]), program, written)]
     if program.skip >= 0:
         lines += ["", *_format_part("between lexemes", program.skip, program, written)]
     return "\n".join(lines)
@@ -116,7 +116,7 @@ def _describe(place: int, program: Program) -> str:
     if operation == ANY:
         return "any of " + " ".join(map(str, program.alternatives[first:second].tolist()))
     if operation == CALL:
-        return f"call {program.frame_names[first]}"
+        return f"call {program.frame_name(first)}"
     if operation == TERMINAL:
         return f"terminal {program.terminals[first].label}" + (
             ", the shortest" if program.terminals[first].shortest else ""

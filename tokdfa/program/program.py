@@ -43,9 +43,8 @@ Knuth's (1971) top-down parsing machine.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +53,7 @@ from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 
 if TYPE_CHECKING:
-    import threading
+    from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.grammar.cfg import SpecialTokens
@@ -139,26 +138,6 @@ class NameTable(NamedTuple):
         return cls(names, escapes, tuple(sorted(range(len(names)), key=names.__getitem__)))
 
 
-class FrameNames(Sequence[str]):
-    """The names of frames, for people: one that is given as a function is made when it is asked for."""
-
-    def __init__(self, names: Iterable[str | Callable[[], str]]) -> None:
-        self._names = tuple(names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return FrameNames(self._names[index])
-        name = self._names[index]
-        return name if isinstance(name, str) else name()
-
-
 @dataclass(frozen=True, eq=False)
 class Program:
     """A program. Immutable; `GrowingCode.build` makes one.
@@ -175,7 +154,7 @@ class Program:
     code: Int32
     alternatives: Int32
     entries: Int32
-    frame_names: FrameNames
+    frame_names: tuple[str | Callable[[], str], ...]
     terminals: tuple[Terminal, ...]
     token_sets: tuple[SpecialTokens, ...]
     start: int
@@ -186,6 +165,11 @@ class Program:
     source: GrowingCode | None = None
     written: int = 0
 
+    def frame_name(self, frame: int) -> str:
+        """The name of a frame, for people; one that is given as a function is made when it is asked for."""
+        name = self.frame_names[frame]
+        return name if isinstance(name, str) else name()
+
     def newest(self) -> Program:
         """The program as its source stands now."""
         if self.source is None or len(self.source.written) == self.written:
@@ -194,27 +178,27 @@ class Program:
             return self.source.build(self.start, skip=self.skip, longest=self.longest)
 
 
-@dataclass(eq=False)
 class GrowingCode:
     """The code of a program as it stands now, and what is to be written of it yet.
 
     The fields are those of `Program`, as lists; whoever adds code while texts are read holds `lock`, as `write` does.
     """
 
-    terminals: list[Terminal] = field(default_factory=list)
-    token_sets: list[SpecialTokens] = field(default_factory=list)
-    name_tables: list[NameTable] = field(default_factory=list)
-    #: The instructions, three numbers each.
-    code: array[int] = field(default_factory=lambda: array("i", (RETURN, 0, 0)))
-    alternatives: array[int] = field(default_factory=lambda: array("i"))
-    arguments: array[int] = field(default_factory=lambda: array("i"))
-    entries: array[int] = field(default_factory=lambda: array("i"))
-    frame_names: list[str | Callable[[], str]] = field(default_factory=list)
-    #: By number of a LAZY instruction: writes its code, and returns the place to go on at.
-    makes: list[Callable[[], int]] = field(default_factory=list)
-    #: Places of which code was written later, in the order of writing.
-    written: array[int] = field(default_factory=lambda: array("i"))
-    lock: threading.RLock = field(default_factory=new_lock)
+    def __init__(self) -> None:
+        self.terminals: list[Terminal] = []
+        self.token_sets: list[SpecialTokens] = []
+        self.name_tables: list[NameTable] = []
+        #: The instructions, three numbers each.
+        self.code: array[int] = array("i", (RETURN, 0, 0))
+        self.alternatives: array[int] = array("i")
+        self.arguments: array[int] = array("i")
+        self.entries: array[int] = array("i")
+        self.frame_names: list[str | Callable[[], str]] = []
+        #: By number of a LAZY instruction: writes its code, and returns the place to go on at.
+        self.makes: list[Callable[[], int]] = []
+        #: Places of which code was written later, in the order of writing.
+        self.written: array[int] = array("i")
+        self.lock = new_lock()
 
     def write(self, place: int) -> None:
         """Write the code of a LAZY instruction, unless it is written. Raises what making it raises, and leaves it as it
@@ -265,7 +249,7 @@ class GrowingCode:
             code=numbers[:code].reshape(-1, 3),
             alternatives=numbers[code : code + alternatives],
             entries=numbers[code + alternatives : code + alternatives + entries],
-            frame_names=FrameNames(self.frame_names),
+            frame_names=tuple(self.frame_names),
             terminals=tuple(self.terminals),
             token_sets=tuple(self.token_sets),
             start=start,

@@ -37,7 +37,6 @@ from tokdfa.program.program import (
     TERMINAL,
     TOKEN,
     UNBOUNDED,
-    FrameNames,
     NameTable,
     Program,
     Terminal,
@@ -85,7 +84,7 @@ def write_program(
     header = {
         "constraint": describe_constraint(constraint),
         "settings": settings,
-        "frame_names": list(program.frame_names),
+        "frame_names": [program.frame_name(frame) for frame in range(len(program.frame_names))],
         "terminals": [
             [terminal.label, terminal.shortest, escapes_of(terminal) or ""] for terminal in program.terminals
         ],
@@ -116,7 +115,7 @@ def _build_program(header: Header, arrays: Arrays) -> tuple[Program, Constraint,
         arrays["code"],
         arrays["alternatives"],
         arrays["entries"],
-        FrameNames(map(str, header["frame_names"])),
+        tuple(map(str, header["frame_names"])),
         terminals,
         token_sets,
         int(header["start"]),
