@@ -191,9 +191,9 @@ def test_what_many_refer_to_is_lowered_once() -> None:
         "items": {"$ref": "#/$defs/alias"},
     }
     program, _ = lower_schema(JsonSchema(schema))
-    names = [program.frame_name(frame) for frame in range(len(program.entries))]
-    assert names.count("#/$defs/point") == 1
-    assert not any("at " in name or "alias" in name for name in names)
+    frames = [program.frame_name(frame) for frame in range(len(program.entries))]
+    assert frames.count("#/$defs/point") == 1
+    assert not any("at " in name or "alias" in name for name in frames)
     machine = Machine(program, pool())
     for k, name in enumerate(names):
         assert accepts(machine, json.dumps({name: {"x": k}}))

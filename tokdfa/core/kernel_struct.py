@@ -34,7 +34,7 @@ from numba.extending import (
 from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
     import numpy.typing as npt
@@ -85,7 +85,7 @@ class Struct:
         self._arrays: tuple[Any, ...] = arrays
         #: int64, shape (fields, 3): the address of each array and its shape.
         self._table = np.zeros((len(arrays), 3), dtype=np.int64)
-        self.address: int = _write_table(self._table, arrays)
+        self.address: int = _write_table(self._table, [a._table if isinstance(a, Struct) else a for a in arrays])
         key = tuple([_key_of(array) for array in arrays])
         kind = self._kinds.get(key)
         if kind is None:
@@ -100,7 +100,7 @@ class Struct:
         return self._table
 
     @classmethod
-    def with_others(cls, others: Any, table: npt.NDArray[np.int64], *arrays: npt.NDArray[Any] | Struct) -> Self:
+    def with_others(cls, others: Any, table: npt.NDArray[np.int64], *arrays: npt.NDArray[Any]) -> Self:
         """A struct whose first arrays are `arrays`, and the others those of another struct, which has this `table`.
 
         `others`: what holds these. Only for declared arrays, which are not checked again; 4 µs for ten out of forty.
@@ -233,10 +233,9 @@ def _write_table_kernel(table, objects):  # type: ignore[no-untyped-def]
     return np.int64(table.ctypes.data)
 
 
-def _write_table(table: npt.NDArray[np.int64], arrays: Iterable[Any]) -> int:
-    """Fill the table of a struct; its address. Of a struct in it its table, as kernels read that."""
-    parts = [array._table if isinstance(array, Struct) else array for array in arrays]
-    address: int = _write_table_kernel(table, np.fromiter(map(id, parts), np.int64, len(parts)))
+def _write_table(table: npt.NDArray[np.int64], arrays: Sequence[npt.NDArray[Any]]) -> int:
+    """Fill the table of a struct; its address. `arrays`: of a struct in it its table, as kernels read that."""
+    address: int = _write_table_kernel(table, np.fromiter(map(id, arrays), np.int64, len(arrays)))
     if not address:
         raise TypeError("the arrays of a struct are C-contiguous and have one or two dimensions")
     return address

@@ -302,24 +302,15 @@ def intersect(
     return joined
 
 
-def join(
-    first: Shape, second: Shape, node: Node, keyword: str, is_void: Callable[[ObjectClause], bool] | None = None
-) -> Shape:
-    """`intersect`. Raises SchemaUnsupported, which names the keyword of a node, for more than MAX_CLAUSES."""
-    try:
-        return intersect(first, second, MAX_CLAUSES, is_void)
-    except TooManyClauses:
-        raise _too_many_clauses(node, keyword) from None
-
-
 def check_size(shape: Shape, node: Node, keyword: str) -> Shape:
     """Refuse a shape of too many clauses."""
     if shape.size > MAX_CLAUSES:
-        raise _too_many_clauses(node, keyword)
+        raise too_many_clauses(node, keyword)
     return shape
 
 
-def _too_many_clauses(node: Node, keyword: str) -> SchemaUnsupported:
+def too_many_clauses(node: Node, keyword: str) -> SchemaUnsupported:
+    """The error for a keyword that brings more than MAX_CLAUSES."""
     message = f"more than {MAX_CLAUSES} alternatives have to be told apart"
     return SchemaUnsupported(message, node.pointer, keyword)
 

@@ -22,9 +22,9 @@ from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK,
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from tokdfa.json_schema.clauses import Demand, ObjectClause, Scope
+    from tokdfa.json_schema.clauses import Demand, ObjectClause
     from tokdfa.json_schema.oracle import Oracle
 
 #: Kinds of names of one object at most.
@@ -144,40 +144,54 @@ def _merge(found: dict[str, None], listed: list[Sequence[str]]) -> None:
 
 def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
     """The plan of a clause, None if no object meets it."""
-    names, states, required, demands, excluded = [], [], [], [], []
-    needed = frozenset(clause.required)
-    scopes = clause.scopes
-    if len(scopes) == 1 and not (scopes[0].patterns or clause.names or clause.demands or clause.choices):
-        return _plan_plain(oracle, clause, scopes[0])
-    for name in declared_names(clause):
-        spend(PLAN_WORK * (1 + len(clause.demands)))
-        state = value_state(oracle, clause, name)
-        if not oracle.has_value(state):
-            if name in needed:
-                return None
+    names, states, demands, excluded, has_value = [], [], [], [], oracle.has_value
+    needed, scopes, claims = frozenset(clause.required), clause.scopes, clause.demands
+    # of most objects one schema says everything, by names alone
+    is_plain = len(scopes) == 1 and not (scopes[0].patterns or clause.names or claims or clause.choices)
+    if is_plain:
+        properties, additional = scopes[0].properties, scopes[0].additional
+        if not needed <= properties.keys():
+            properties = {**dict.fromkeys((*properties, *clause.required), additional), **properties}
+        declared: Iterable[tuple[str, State]] = properties.items()
+        if len(properties) > FEW:
+            spend(PLAN_WORK * len(properties))
+    else:
+        declared = ((name, value_state(oracle, clause, name)) for name in declared_names(clause))
+    for name, state in declared:
+        if not is_plain:
+            spend(PLAN_WORK * (1 + len(claims)))
+        if has_value(state):
+            names.append(name)
+            states.append(state)
+            if claims:
+                demands.append(_demands_met(oracle, clause, name, state))
+        elif name in needed:
+            return None
+        else:
             excluded.append(name)
-            continue
-        names.append(name)
-        states.append(state)
-        required.append(name in needed)
-        demands.append(
-            tuple(
-                k
-                for k, demand in enumerate(clause.demands)
-                if may_meet(oracle, demand, name) and oracle.has_value(intersect_states(state, demand.value))
-            )
-        )
-    kinds = name_kinds(oracle, clause, tuple(names) + tuple(excluded))
-    most = clause.most
-    if most is not None and most < sum(required):
+    if not is_plain:
+        kinds = name_kinds(oracle, clause, (*names, *excluded))
+    else:
+        kinds = (Kind(ANY_STRING, additional, ()),) if has_value(additional) else ()
+    if clause.most is not None and clause.most < len(needed):
         return None
-    listed = [kind.names.values for kind in kinds if kind.names.values is not None]
-    if len(listed) == len(kinds) and clause.least > len(names) + len(frozenset().union(*listed)):
-        return None
-    plan = ObjectPlan(
-        tuple(names), tuple(states), tuple(required), tuple(demands), tuple(excluded), kinds, clause.least, most
-    )
+    if clause.least > len(names):
+        listed = [kind.names.values for kind in kinds if kind.names.values is not None]
+        if len(listed) == len(kinds) and clause.least > len(names) + len(frozenset().union(*listed)):
+            return None
+    required = tuple([name in needed for name in names])
+    met = tuple(demands) if claims else ((),) * len(names)
+    plan = ObjectPlan(tuple(names), tuple(states), required, met, tuple(excluded), kinds, clause.least, clause.most)
     return _remember_names(oracle, plan) if oracle.distinct and plan.may_repeat else plan
+
+
+def _demands_met(oracle: Oracle, clause: ObjectClause, name: str, state: State) -> tuple[int, ...]:
+    """The demands that a member of this name, with a value in a state, can meet."""
+    return tuple(
+        k
+        for k, demand in enumerate(clause.demands)
+        if may_meet(oracle, demand, name) and oracle.has_value(intersect_states(state, demand.value))
+    )
 
 
 def _remember_names(oracle: Oracle, plan: ObjectPlan) -> ObjectPlan | None:
@@ -209,33 +223,6 @@ def _remember_names(oracle: Oracle, plan: ObjectPlan) -> ObjectPlan | None:
         kinds=kinds,
         remembered=len(found),
     )
-
-
-def _plan_plain(oracle: Oracle, clause: ObjectClause, scope: Scope) -> ObjectPlan | None:
-    """`plan_object` where one schema says everything, by names alone: the same plan, in less time."""
-    needed, alive = frozenset(clause.required), oracle.has_value
-    properties = scope.properties
-    if needed <= properties.keys():
-        declared = properties
-    else:
-        declared = {**properties, **{name: scope.additional for name in clause.required if name not in properties}}
-    names, states, excluded = [], [], []
-    if len(declared) > FEW:
-        spend(PLAN_WORK * len(declared))
-    for name, state in declared.items():
-        if alive(state):
-            names.append(name)
-            states.append(state)
-        elif name in needed:
-            return None
-        else:
-            excluded.append(name)
-    kinds = (Kind(ANY_STRING, scope.additional, ()),) if alive(scope.additional) else ()
-    if (clause.most is not None and clause.most < len(needed)) or (clause.least > len(names) and not kinds):
-        return None
-    hints = ((),) * len(names)
-    required = tuple([name in needed for name in names])
-    return ObjectPlan(tuple(names), tuple(states), required, hints, tuple(excluded), kinds, clause.least, clause.most)
 
 
 def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) -> tuple[Kind, ...]:

@@ -22,6 +22,7 @@ from tokdfa.json_schema.clauses import (
     CLAUSE_WORK,
     IMPOSSIBLE,
     LOOKUP_WORK,
+    MAX_CLAUSES,
     MULTIPLIED,
     NEVER,
     NOTHING,
@@ -29,11 +30,13 @@ from tokdfa.json_schema.clauses import (
     ObjectClause,
     Shape,
     State,
+    TooManyClauses,
     check_size,
     exactly_one,
+    intersect,
     is_choice,
-    join,
     lone_scope,
+    too_many_clauses,
     unite,
 )
 from tokdfa.json_schema.complement import NotOneState, complement
@@ -100,7 +103,11 @@ class ShapeBuilder(Emptiness):
         return found
 
     def _join(self, first: Shape, second: Shape, node: Node, keyword: str) -> Shape:
-        return join(first, second, node, keyword, self.listed.contradicts)
+        """What both shapes hold. Raises SchemaUnsupported, which names the keyword, for more than MAX_CLAUSES."""
+        try:
+            return intersect(first, second, MAX_CLAUSES, self.listed.contradicts)
+        except TooManyClauses:
+            raise too_many_clauses(node, keyword) from None
 
     def literal(self, literal: int) -> Shape:
         """The shape of a literal."""

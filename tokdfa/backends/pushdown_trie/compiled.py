@@ -75,13 +75,15 @@ class PushdownTables(CompiledConstraint):
             self.complete = self.bound.is_spelled
             self.generation = self.begin_generation()
         self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
-        self._resolve_special()
-        with self.lock:
-            is_live = self.complete or self.generation.live.is_live(0)
-        if not is_live:
-            raise VocabularyCannotSpell(
-                f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
-            )
+        if program.token_sets:
+            self._resolve_special()
+        if not self.complete:
+            with self.lock:
+                is_live = self.generation.live.is_live(0)
+            if not is_live:
+                raise VocabularyCannotSpell(
+                    f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
+                )
 
     def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
