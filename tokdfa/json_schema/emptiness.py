@@ -86,11 +86,15 @@ class Emptiness(Oracle):
             self._lowest = min(self._lowest, self._doubtful[state])
             return False
         spend(SHAPE_WORK + LOOKUP_WORK * len(self._doubtful))
+        shape = self.shape_of(state)
+        if not shape.arrays and not shape.objects:  # no other question is asked
+            found = self.inhabited[state] = self.shape_has_value(shape)
+            return found
         depth = len(self._asked)
         self._asked[state] = depth
         before, self._lowest = self._lowest, 1 << 30
         try:
-            found = self.shape_has_value(self.shape_of(state))
+            found = self.shape_has_value(shape)
         except BaseException:
             self._doubtful.clear()
             raise

@@ -133,34 +133,36 @@ class ObjectWriter(ValueWriter):
         """
         code, arguments, alternatives, known = self.code, self.arguments, self.alternatives, self._readers
         close, comma, colon, (beside, other) = self.close_object, self.comma, self.colon, others
-        is_done, reach = True, len(plan.states) - 1
+        is_done, reach, window = True, len(plan.states) - 1, other
         places = [(more, after)]
         targets = self.reserve_targets(len(plan.states))
         for k in range(reach, -1, -1):
             state = plan.states[k]
             readers = known.get(state) or self.readers(state)
             if readers is not None and len(readers) == 1:
-                (number,) = readers
-                value = len(code) // 3
+                value, number = len(code) // 3, readers[0]
                 code.extend((TERMINAL, number, after) if number >= 0 else (CALL, ~number, after))
+                key = value + 2
             else:
                 value = self.scalar(state, after) if readers is None else self.value(state, after)
-            key = len(code) // 3 + 1
-            arguments[targets + k] = key - 1
+                key = len(code) // 3 + 1
             if plan.required[k]:
-                is_done, reach = False, k
+                is_done, reach, window = False, k, -1
+            arguments[targets + k] = key - 1
             code.extend((TERMINAL, colon, value, NAMES, len(arguments), 0))
-            arguments.extend((table, k, reach, other if is_done else -1, targets + k))
-            if is_done and beside:
-                spend(LOOKUP_WORK * len(beside))
-                key = self.any_of([*beside, key])
-            after = len(code) // 3
-            code.extend((TERMINAL, comma, key))
+            arguments.extend((table, k, reach, window, targets + k))
+            after = key + 1
             if is_done:
+                if beside:
+                    spend(LOOKUP_WORK * len(beside))
+                    key = self.any_of([*beside, key])
+                    after = len(code) // 3
                 begin = len(alternatives)
                 alternatives.extend((close, after))
-                code.extend((ANY, begin, begin + 2))
+                code.extend((TERMINAL, comma, key, ANY, begin, begin + 2))
                 after += 1
+            else:
+                code.extend((TERMINAL, comma, key))
             places.append((key, after))
         places.reverse()
         return places

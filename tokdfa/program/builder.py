@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: What grows as code is written.
 GROWING = (
     *("terminals", "token_sets", "name_tables", "code", "alternatives", "arguments", "entries", "frame_names", "makes"),
-    *("written", "_places", "_terminal_numbers", "_table_numbers"),
+    *("written", "_terminal_numbers", "_table_numbers"),
 )
 
 
@@ -61,8 +61,8 @@ class ProgramBuilder(GrowingCode):
         self._table_numbers: dict[tuple[tuple[str, ...], str], int] = {}
 
     def copy(self) -> Self:
-        """A builder that has written the same and goes on by itself, with the same lock. Raises ValueError if code is
-        written later.
+        """A builder that has written the same and goes on by itself, with the same lock. What is equal to instructions
+        written so far is written again. Raises ValueError if code is written later.
         """
         if self.makes:
             raise ValueError("code that is written later belongs to one builder")
@@ -72,6 +72,7 @@ class ProgramBuilder(GrowingCode):
         for name in GROWING:
             part = fields[name]
             fields[name] = part.copy() if isinstance(part, dict) else part[:]
+        made._places = {}
         return made
 
     def terminal(self, terminal: Terminal) -> int:
