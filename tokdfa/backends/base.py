@@ -113,7 +113,7 @@ class Backend(ABC):
         ArgumentError for what is no constraint.
         """
         answer = self.supports(constraint)
-        if not answer:
+        if not answer.supported:
             raise UnsupportedConstraint(answer.reason)
         expect_first_mask(self.name, constraint.kind)
         with budget.spending(self._compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"):

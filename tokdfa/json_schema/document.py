@@ -156,13 +156,15 @@ class Document:
         self.root = self._add(root, None, "", None, self.draft, scope)
 
     def _add(self, schema: Any, parent: Node | None, key: Key, resolver: Any, draft: int, scope: Scope) -> Node:
-        if not isinstance(schema, dict) and not isinstance(schema, bool):
+        is_object = isinstance(schema, dict)
+        if not is_object and not isinstance(schema, bool):
             place = (parent.pointer if parent else "") + written_key(key)
             raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
         spend(NS_PER_NODE, BYTES_PER_NODE)
-        node = Node(schema, len(self.nodes), parent, key, resolver, draft, scope)
-        self.nodes.append(node)
-        if isinstance(schema, dict):
+        nodes = self.nodes
+        node = Node(schema, len(nodes), parent, key, resolver, draft, scope)
+        nodes.append(node)
+        if is_object:
             self._by_identity[id(schema), scope] = node
             if "$schema" in schema:
                 node.draft = declared_draft(schema, draft, node.pointer)

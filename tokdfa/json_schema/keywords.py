@@ -72,7 +72,7 @@ def local_shape(oracle: Oracle, node: Node) -> Shape:
     elif name == "object" and given <= PLAIN_OBJECT_KEYWORDS and not oracle.dropped:
         return Shape(objects=(Keywords(oracle, node).objects(),))  # as below, of what is most of a schema
     reader = Keywords(oracle, node)
-    types = reader.types()
+    types = [name] if isinstance(name, str) and name in TYPES and not oracle.dropped else reader.types()
     constants = 0
     if types is None or "null" in types:
         constants |= NULL

@@ -105,22 +105,18 @@ class Oracle(ABC):
             if schema.keys().isdisjoint(DEMANDING):
                 name = schema.get("type")
                 if isinstance(name, str):
-                    plain = name, parent.draft
-                    found = self._plain.get(plain)
-                    if found is None:
-                        node = self.document.child(parent, schema, (keyword, key))
-                        found = self._plain[plain] = self._plain_state(name, node)
-                    return found
+                    return self._plain.get((name, parent.draft)) or self._plain_state(parent, schema, (keyword, key))
             elif follows and "$ref" in schema:
                 referred = self._referred(parent, schema)
                 if referred is not None:
                     return referred
         return self.state(self.document.child(parent, schema, (keyword, key)))
 
-    def _plain_state(self, name: str, node: Node) -> State:
-        """The state of a node that demands a type and nothing else: what there is to know about it is known."""
-        found = self.state(node)
-        shape = plain_shape(name, node.draft)
+    def _plain_state(self, parent: Node, schema: dict[str, Any], key: tuple[str, str | int | None]) -> State:
+        """The state of schemas that demand a type and nothing else, of which this is the first."""
+        name = schema["type"]
+        found = self._plain[name, parent.draft] = self.state(self.document.child(parent, schema, key))
+        shape = plain_shape(name, parent.draft)
         if shape is not None and not self.dropped:
             self.shapes[found], self.inhabited[found] = shape, True
         return found

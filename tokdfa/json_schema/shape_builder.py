@@ -10,7 +10,7 @@ adds nothing; where there is a choice or a complement on the way, the schema mea
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, takewhile
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -104,6 +104,8 @@ class ShapeBuilder(Emptiness):
 
     def _join(self, first: Shape, second: Shape, node: Node, keyword: str) -> Shape:
         """What both shapes hold. Raises SchemaUnsupported, which names the keyword, for more than MAX_CLAUSES."""
+        if first is ANYTHING or second is ANYTHING:
+            return check_size(second if first is ANYTHING else first, node, keyword)
         try:
             return intersect(first, second, MAX_CLAUSES, self.listed.contradicts)
         except TooManyClauses:
@@ -192,17 +194,17 @@ class ShapeBuilder(Emptiness):
         local = local_shape(self, node)
         if not applied:
             return local
-        keys = list(schema)
-        position = keys.index("properties") if "properties" in schema else -1
+        # what the types demand comes where `properties` stands, as names come in the order in which they are met
+        before = frozenset(takewhile("properties".__ne__, schema)) if "properties" in schema else frozenset[str]()
         result, pending = ANYTHING, True
         for keyword in applied:
             first, last = APPLICATORS[keyword]
             if keyword == "dependencies" and self.document.asserts == "all":
                 last = draft
-            if not first <= draft <= last or self.is_dropped(node, keyword):
+            if not first <= draft <= last or (self.dropped and self.is_dropped(node, keyword)):
                 continue
-            if pending and keys.index(keyword) > position:
-                result, pending = result if local is ANYTHING else self._join(result, local, node, keyword), False
+            if pending and keyword not in before:
+                result, pending = self._join(result, local, node, keyword), False
             result = self._join(result, self._applied(node, keyword), node, keyword)
         return self._settled(self._join(result, local, node, applied[-1]) if pending else result)
 
