@@ -7,15 +7,16 @@ import pytest
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import EmptyLanguageError, RegexSyntaxError
 from tokdfa.grammar.cfg import Cfg, Lexeme
-from tokdfa.program.lower import ExpressionKeys, lower_grammar, lower_regular
+from tokdfa.program.lower import lower_grammar, lower_regular
 from tokdfa.program.program import ANY
 from tokdfa.regex.compile import lower_constraint
 from tokdfa.regex.expression import ExpressionStore
+from tokdfa.regex.state_names import ExpressionNames
 
 
 def key_of(pattern, store=None):
     store = store or ExpressionStore()
-    return ExpressionKeys(store).of(lower_constraint(Regex(pattern, ascii_classes=True), store))
+    return ExpressionNames(store).key(lower_constraint(Regex(pattern, ascii_classes=True), store))
 
 
 # Regular constraints.
@@ -55,6 +56,24 @@ def test_different_languages_have_different_keys():
     assert len({key_of(pattern) for pattern in patterns}) == len(patterns)
 
 
+def test_keys_do_not_depend_on_what_a_store_has_already():
+    """Members of unions lie in the order of their numbers, which differs."""
+    patterns = [*("[bx]y|a|cd|e{2,5}", "(?:cd|[bx]y)+", "e{2,5}(?:a|cd)?"), "~"]
+    one, other = ExpressionStore(), ExpressionStore()
+    keys = {pattern: key_of(pattern, one) for pattern in patterns}
+    assert {pattern: key_of(pattern, other) for pattern in reversed(patterns)} == keys
+    assert len(set(keys.values())) == len(keys)
+
+
+def test_clipped_names_do_not_see_past_a_token():
+    store = ExpressionStore()
+    names = ExpressionNames(store, 4)
+    near, *far = (store.repeat(store.byte_set(b"ab"), *bounds) for bounds in ((3, 3), (4, 9), (5, 300), (7, None)))
+    assert len(set(map(names.describe, far))) == 1
+    assert names.describe(near) != names.describe(far[0])
+    assert len(set(map(names.key, [near, *far]))) == 4
+
+
 def test_keys_of_deep_expressions():
     """No recursion: a chain of 20,000 parts, and alternatives 3,000 deep."""
     assert key_of("ab" * 10_000) == key_of("ab" * 10_000)
@@ -63,7 +82,7 @@ def test_keys_of_deep_expressions():
     deep = store.literal(b"x")
     for _ in range(3000):
         deep = store.union([store.concat(store.literal(b"a"), deep), store.literal(b"b")])
-    assert len(ExpressionKeys(store).of(deep)) == 16
+    assert len(ExpressionNames(store).key(deep)) == 16
 
 
 # Grammars.

@@ -26,15 +26,7 @@ from tokdfa.grammar.lexeme_automata import automaton_of
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.link import link
 from tokdfa.program.program import RETURN_PLACE, Terminal
-from tokdfa.regex.nodes import (
-    K_BYTES,
-    K_COMPLEMENT,
-    K_CONCAT,
-    K_INTERSECTION,
-    K_LOOK_AHEAD,
-    K_REPEAT,
-    K_UNION,
-)
+from tokdfa.regex.state_names import ExpressionNames
 
 #: Schemas of a grammar that are linked before they are read.
 LINKED_AT_ONCE = 8
@@ -46,7 +38,6 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
     from tokdfa.program.program import Program
-    from tokdfa.regex.expression import ExpressionStore
     from tokdfa.regex.lazy_dfa import LazyDfa
 
     #: Makes the program of a schema of a grammar.
@@ -96,9 +87,11 @@ class _Lowering:
     def __init__(self, cfg: Cfg, longest: bool, schema: LowerSchema | None) -> None:
         self.cfg, self.longest, self.schema = cfg, longest, schema
         self.builder = ProgramBuilder()
-        self.keys = ExpressionKeys(cfg.store)
+        self.keys = ExpressionNames(cfg.store)
         self.terminals: dict[tuple[int, ...], int] = {}
         self.frames: dict[int, int] = {}
+        lexemes = enumerate(cfg.lexemes)
+        self.united = {symbol for symbol, lexeme in lexemes if isinstance(lexeme, Lexeme) and not lexeme.lazy}
         #: The terminal that is skipped: one lexeme, or any number of them.
         self.skip = -1
         if cfg.skip >= 0:
@@ -126,8 +119,12 @@ class _Lowering:
 
     def _alternatives(self, rights: Sequence[tuple[int, ...]]) -> int:
         """The place at which any of the right sides can be read."""
-        singles = [right[0] for right in rights if len(right) == 1 and self._can_unite(right[0])]
-        places = [self._sequence(right) for right in rights if len(right) != 1 or not self._can_unite(right[0])]
+        singles, places = [], []
+        for right in rights:
+            if len(right) == 1 and right[0] in self.united:
+                singles.append(right[0])
+            else:
+                places.append(self._sequence(right))
         if singles:
             places.append(self._lexeme(tuple(sorted(set(singles))), RETURN_PLACE))
         return self.builder.any_of(places)
@@ -145,20 +142,14 @@ class _Lowering:
         builder.enter(frame, write() if at_once else builder.lazy(write))
         return frame
 
-    def _can_unite(self, symbol: int) -> bool:
-        if not self.cfg.is_lexeme(symbol):
-            return False
-        lexeme = self.cfg.lexemes[symbol]
-        return isinstance(lexeme, Lexeme) and not lexeme.lazy
-
     def _sequence(self, right: tuple[int, ...]) -> int:
         """The place at which the symbols of a right side are read, and then RETURN."""
-        place = RETURN_PLACE
+        place, lexemes = RETURN_PLACE, self.cfg.lexemes
         for symbol in reversed(right):
-            if not self.cfg.is_lexeme(symbol):
-                place = self.builder.call(symbol - len(self.cfg.lexemes), place)
+            if symbol >= len(lexemes):
+                place = self.builder.call(symbol - len(lexemes), place)
                 continue
-            lexeme = self.cfg.lexemes[symbol]
+            lexeme = lexemes[symbol]
             if isinstance(lexeme, SpecialTokens):
                 place = self.builder.take(lexeme, self._after_lexeme(place))
             elif isinstance(lexeme, SchemaTexts):
@@ -182,12 +173,12 @@ class _Lowering:
     def _terminal(self, lexemes: list[Lexeme]) -> Terminal:
         store = self.cfg.store
         expression = store.union([lexeme.expression for lexeme in lexemes])
-        label = " | ".join(lexeme.name for lexeme in lexemes[:4]) + (" | ..." if len(lexemes) > 4 else "")
-        where = f"the terminal {lexemes[0].name} (line {lexemes[0].line})"
-        key = self.keys.of(expression)
-        return Terminal(
-            label, key, lambda: automaton_of(store, expression, where), lexemes[0].lazy, (store, expression)
-        )
+        label = " | ".join([lexeme.name for lexeme in lexemes[:4]]) + (" | ..." if len(lexemes) > 4 else "")
+
+        def make() -> Dfa | LazyDfa:
+            return automaton_of(store, expression, f"the terminal {lexemes[0].name} (line {lexemes[0].line})")
+
+        return Terminal(label, self.keys.key(expression), make, lexemes[0].lazy, (store, expression))
 
     def _skip_once(self) -> int:
         lexeme = self.cfg.lexemes[self.cfg.skip]
@@ -196,38 +187,6 @@ class _Lowering:
     def _skip_often(self) -> int:
         store, lexeme = self.cfg.store, self.cfg.lexemes[self.cfg.skip]
         expression = store.repeat(lexeme.expression, 0, None)  # type: ignore[union-attr]
-        key, label = self.keys.of(expression), f"({lexeme.name})*"
+        key, label = self.keys.key(expression), f"({lexeme.name})*"
         make = partial(automaton_of, store, expression, "what %ignore names")
         return self.builder.terminal(Terminal(label, key, make, expression=(store, expression)))
-
-
-class ExpressionKeys:
-    """Names of expressions that do not depend on the store they are in: equal ones have equal keys."""
-
-    def __init__(self, store: ExpressionStore) -> None:
-        self.store = store
-        self._keys: list[bytes] = []  # by expression
-
-    def of(self, expression: int) -> bytes:
-        """The key of an expression. O(expressions of the store not met before): parts have smaller numbers."""
-        if expression >= len(self._keys):
-            self._extend(expression + 1)
-        return self._keys[expression]
-
-    def _extend(self, count: int) -> None:
-        first, keys = len(self._keys), self._keys
-        rows = self.store.nodes[first:count].tolist()
-        arguments = self.store.arguments
-        for word, a, b, c in rows:
-            kind = word & 0xFF
-            if kind in (K_UNION, K_INTERSECTION):
-                content = b"".join(sorted(keys[member] for member in arguments[a : a + b].tolist()))
-            elif kind == K_CONCAT:
-                content = keys[a] + keys[b]
-            elif kind == K_BYTES:
-                content = self.store.bits_of(len(keys))
-            elif kind in (K_REPEAT, K_COMPLEMENT, K_LOOK_AHEAD):
-                content = keys[a] + b"%d %d" % (b, c)
-            else:
-                content = b"%d" % a
-            keys.append(hashlib.blake2b(bytes([kind]) + content, digest_size=16).digest())

@@ -61,7 +61,7 @@ class StateNames:
             expression = automaton.expression(components.lazy_states[component - explicit][1])
             store = automaton.store
             names = self._expressions.setdefault(id(store), ExpressionNames(store, self._depth))
-            described = names.describe(expression, symbol)
+            described = names.describe(expression)
             return f"{described} {bool(components.is_lazy[symbol])}" if described else ""
         first, past = np.searchsorted(components.component_lexeme[:explicit], [symbol, symbol + 1]).tolist()
         if symbol not in self._of_lexeme:
