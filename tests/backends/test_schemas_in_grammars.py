@@ -16,7 +16,7 @@ from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaError, Schema
 from tokdfa.grammar.parts import json as json_part
 from tokdfa.grammar.parts import regex, tag, tags
 from tokdfa.grammar.tool_formats import tools
-from tokdfa.program.constraint_record import describe_constraint, rebuild_constraint
+from tokdfa.program.program_file import describe_constraint, rebuild_constraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 ENGINES = ("pushdown_trie", "earley_trie")

@@ -7,12 +7,11 @@ import pytest
 
 from tokdfa.automata.algebra import distinguishing_word
 from tokdfa.constraint import Regex
-from tokdfa.grammar.common_terminals import COMMON_TEXT, common_definitions
-from tokdfa.grammar.lark_terminals import TerminalReader
-from tokdfa.grammar.lark_tree import Word
+from tokdfa.grammar.common_terminals import common_definitions, common_program
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
+from tokdfa.regex.program import Program
 
 #: Defined in Lark by a search that takes as little as possible; with letters that tell such texts apart.
 SEARCHED = {"ESCAPED_STRING": '"\\a\n', "C_COMMENT": "/*\n"}
@@ -25,8 +24,11 @@ def larks_regex(name: str) -> str:
 
 
 def automaton(name: str) -> LazyDfa:
-    store = ExpressionStore()
-    return LazyDfa(store, TerminalReader(COMMON_TEXT, common_definitions(), store).named(Word(0, 0, name)))
+    store, program = ExpressionStore(), Program()
+    store.literal(b"what is there already")
+    value = program.include(common_program(name))
+    store.run(program)
+    return LazyDfa(store, program.expression(value))
 
 
 def test_they_have_larks_names() -> None:

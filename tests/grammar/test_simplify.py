@@ -4,9 +4,8 @@ from hypothesis import strategies as st
 from tests.grammar.random_cfgs import make_cfg
 from tests.naive.automata import all_words
 from tests.naive.cfg_recogniser import CfgRecogniser
-from tokdfa.grammar.analysis import productive_symbols, reachable_symbols
 from tokdfa.grammar.cfg import Cfg
-from tokdfa.grammar.simplify import remove_ambiguity, remove_useless
+from tokdfa.grammar.simplify import productive_symbols, reachable_symbols, remove_ambiguity, remove_useless
 
 Rule = tuple[int, tuple[int, ...]]
 

@@ -25,7 +25,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import PROFILES, JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, TokdfaError
-from tokdfa.program.constraint_record import describe_constraint, rebuild_constraint
+from tokdfa.program.program_file import describe_constraint, rebuild_constraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 GENERATION = {"profile": "generation"}

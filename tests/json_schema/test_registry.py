@@ -17,7 +17,7 @@ from tokdfa import JsonSchema
 from tokdfa.errors import ArgumentError, OptionError, SchemaError, SchemaUnsupported
 from tokdfa.json_schema.document import DRAFT_2019, DRAFTS
 from tokdfa.json_schema.lower import lower_schema
-from tokdfa.program.constraint_record import describe_constraint, rebuild_constraint
+from tokdfa.program.program_file import describe_constraint, rebuild_constraint
 
 OTHER = "http://example.org/other/definitions.json"
 URI = {draft: uri for uri, draft in DRAFTS.items()}

@@ -4,15 +4,14 @@ A grammar is cut in two, as in programming languages: *lexemes* are regular lang
 order lexemes may stand. Between lexemes there may be skipped text. A `Cfg` does not decide where a lexeme ends: it
 denotes all texts that can be cut into lexemes in an order that the rules allow. In reading order:
 
-- `cfg`: the grammar as data, and its words; `builder`: making one; `lexemes`: which expressions may be lexemes.
-- `repetition`: ``* + ? {m,n}`` as few flat rules; `analysis`: what symbols can derive; `simplify`: fewer symbols for
-  the same texts.
+- `cfg`: the grammar as data, and its words; `builder`: making one, with ``* + ? {m,n}`` as few flat rules; `simplify`:
+  what symbols can derive, and fewer symbols for the same texts.
 - `lark_tree`, `lark_words`, `lark_syntax`: the notation, and text -> tree; `common_terminals`: what
   ``%import common`` brings; `lark_terminals`: terminals -> expressions; `lark_reader`: all of it, text -> `Cfg`.
 - `parts`: the same text from Python, with tags in free text; `tool_formats`: how models write calls of tools.
 - `gbnf`, `ebnf`: llama.cpp's and xgrammar's notations -> the same text.
 - `special`: special tokens in grammars -> ids of a vocabulary.
-- `regular`: a regex or a choice -> a grammar of one lexeme; `lexeme_automata`: the automata of lexemes.
+- `lexeme_automata`: the automata of lexemes.
 
 What reads bytes by a grammar is a strategy: `tokdfa.backends.earley_trie`, `tokdfa.backends.cfg_fsm`,
 `tokdfa.backends.pushdown_trie`.

@@ -4,9 +4,9 @@ Words. A *lexeme* (a terminal of the grammar, never "token") is a set of byte st
 is a number: symbols below ``len(lexemes)`` are lexemes, the others *nonterminals*. A *rule* derives a nonterminal into
 a sequence of symbols. The *skip* lexeme (Lark's ``%ignore``) may stand between lexemes and means nothing.
 
-Rules are plain: repetitions, options and groups have become nonterminals of their own (`tokdfa.grammar.repetition`).
+Rules are plain: repetitions, options and groups have become nonterminals of their own (`tokdfa.grammar.builder`).
 A lexeme never matches the empty text: what may be empty has become a choice between the lexeme and nothing. (The one
-lexeme of a regular constraint may, beside that choice, and it makes no difference: `tokdfa.grammar.regular`.)
+lexeme of a regular constraint may, beside that choice, and it makes no difference: `tokdfa.grammar.builder`.)
 """
 
 from __future__ import annotations

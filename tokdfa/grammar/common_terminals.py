@@ -8,9 +8,15 @@ backslash escapes.
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from tokdfa.grammar.lark_syntax import parse_statements
-from tokdfa.grammar.lark_tree import Definition
+from tokdfa.grammar.lark_terminals import TerminalReader
+from tokdfa.grammar.lark_tree import Definition, Word
+from tokdfa.regex.expression import ExpressionStore
+
+if TYPE_CHECKING:
+    from tokdfa.regex.program import Program
 
 COMMON_TEXT = r"""
 DIGIT: /[0-9]/
@@ -46,3 +52,9 @@ def common_definitions() -> dict[str, Definition]:
     """Name -> definition."""
     statements = parse_statements(COMMON_TEXT)
     return {statement.name: statement for statement in statements if isinstance(statement, Definition)}
+
+
+@cache
+def common_program(name: str) -> Program:
+    """What writes the expression of a common terminal, to be included in other programs."""
+    return TerminalReader(COMMON_TEXT, common_definitions(), ExpressionStore()).program_of(Word(0, 0, name))

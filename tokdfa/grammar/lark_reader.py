@@ -2,7 +2,7 @@
 
 In a rule every string, regex, range, terminal and special token is a lexeme of its own, with the skip lexeme (all
 ``%ignore`` together) allowed between any two. Groups become nonterminals, repetitions those of
-`tokdfa.grammar.repetition`, templates a nonterminal for each list of arguments.
+`tokdfa.grammar.builder`, templates a nonterminal for each list of arguments.
 
 All lexemes that match at a place count: there are no priorities among them, and neither the longest match nor the order
 of definitions decides (in this the texts accepted are those of Lark's Earley parser with ``lexer="dynamic_complete"``;
@@ -30,13 +30,11 @@ from tokdfa.errors import (
     nearest,
 )
 from tokdfa.grammar import lark_tree as tree
-from tokdfa.grammar.builder import CfgBuilder
+from tokdfa.grammar.builder import CfgBuilder, Repetitions, matches_nothing, without_empty
 from tokdfa.grammar.cfg import Lexeme, SchemaTexts
-from tokdfa.grammar.common_terminals import COMMON_TEXT, common_definitions
+from tokdfa.grammar.common_terminals import common_definitions, common_program
 from tokdfa.grammar.lark_syntax import parse_statements
 from tokdfa.grammar.lark_terminals import TerminalReader, placed
-from tokdfa.grammar.lexemes import matches_nothing, without_empty
-from tokdfa.grammar.repetition import Repetitions
 from tokdfa.grammar.simplify import remove_ambiguity, remove_useless
 from tokdfa.grammar.special import parse_special
 from tokdfa.regex.expression import NOTHING, ExpressionStore
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tokdfa.grammar.cfg import Cfg
+    from tokdfa.regex.program import Program
 
 #: What it takes to lower a part of a rule.
 NS_PER_SYMBOL = 5_000
@@ -60,7 +59,7 @@ def read_lark(text: str, start: str = "start") -> Cfg:
 def read_grammar(grammar: Grammar) -> Cfg:
     """The grammar that a text defines, without useless rules, with its start.
 
-    Linear in the text, apart from templates and counts (`tokdfa.grammar.repetition`). Raises GrammarSyntaxError or
+    Linear in the text, apart from templates and counts (`tokdfa.grammar.builder`). Raises GrammarSyntaxError or
     GrammarUnsupported with line and column, UnknownNameError if there is no rule `start`, EmptyLanguageError if it
     derives no text, and LimitExceeded.
     """
@@ -79,8 +78,6 @@ class _Reading:
         self.instances: dict[tuple[str, str, tuple[int, ...]], int] = {}
         self.template_count = 0
         self.lexemes: dict[tuple[int, bool], int] = {}
-        #: The symbols of strings and regexes, by what is written.
-        self.literals: dict[str, int] = {}
         #: The texts that have been imported, by name; None while one is read.
         self.readers: dict[str, _Reader | None] = {}
 
@@ -95,6 +92,8 @@ class _Reader:
         #: Rules and terminals of other texts, by what they are called here.
         self.foreign: dict[str, tuple[_Reader, tree.Definition]] = {}
         self.ignored: list[tree.Ignore] = []
+        #: The symbols of rules and terminals by name, of strings and regexes by what is written.
+        self.known: dict[str, int] = {}
         self.imports: dict[str, tuple[tree.Word, tree.Word]] = {}
         try:
             statements = parse_statements(text)
@@ -156,13 +155,14 @@ class _Reader:
             self.fail(f"{source!r} imports itself, by way of other texts or not; imports go one way", statement)
         return reader
 
-    def imported_terminals(self) -> dict[str, int]:
-        """What imported terminals are called here -> their expressions."""
-        common, found = TerminalReader(COMMON_TEXT, common_definitions(), self.store), {}
+    def imported_terminals(self) -> dict[str, int | Program]:
+        """What imported terminals are called here -> their expressions, or what writes them."""
+        found: dict[str, int | Program] = {}
         for called, (name, _) in self.imports.items():
-            if tree.is_terminal_name(called):
-                reader = self.foreign[called][0].terminals if called in self.foreign else common
-                found[called] = reader.named(name)
+            if called not in self.foreign:
+                found[called] = common_program(name.name)
+            elif tree.is_terminal_name(called):
+                found[called] = self.foreign[called][0].terminals.named(name)
         return found
 
     def check_names(self) -> None:
@@ -170,7 +170,7 @@ class _Reader:
         known = {*self.definitions, *self.foreign}
         for definition in self.definitions.values():
             parameters = {parameter.name for parameter in definition.parameters}
-            for part in tree.parts_in(definition.body):
+            for part in definition.leaves:
                 if isinstance(part, (tree.Word, tree.Use)) and not (part.name in known or part.name in parameters):
                     self.check_defined(part)
 
@@ -184,10 +184,12 @@ class _Reader:
     # Rules.
 
     def read(self, start: str) -> Cfg:
-        rules = [name for name, one in self.definitions.items() if not one.is_terminal and not one.parameters]
-        if start not in rules:
-            raise UnknownNameError("rule", start, rules)
+        rules = [one for one in self.definitions.values() if not one.is_terminal]
+        names = [one.name for one in rules if not one.parameters]
+        if start not in names:
+            raise UnknownNameError("rule", start, names)
         self.check_names()
+        self.terminals.prepare(self.lexemes_from(start))
         skip = self.skip()
         first = self.instance(start, (), self.definitions[start])
         while self.reading.pending:
@@ -197,6 +199,23 @@ class _Reader:
             else:
                 reader.alternatives(symbol, definition.body, environment)
         return self.builder.finish(first, skip)
+
+    def lexemes_from(self, start: str) -> list[tree.Word | tree.Text | tree.Pattern]:
+        """The strings, regexes and terminals in what is ignored and in the rules of this text that `start` reaches."""
+        found: dict[str, tree.Word | tree.Text | tree.Pattern] = {}
+        reached = {start}
+        pending: list[tree.Ignore | tree.Definition] = [*self.ignored, self.definitions[start]]
+        for one in pending:  # grows on the way
+            for leaf in one.leaves:
+                if isinstance(leaf, tree.Text | tree.Pattern):
+                    found[leaf.written] = leaf
+                elif isinstance(leaf, tree.Word | tree.Use) and leaf.name not in reached:
+                    reached.add(leaf.name)
+                    if isinstance(leaf, tree.Word) and tree.is_terminal_name(leaf.name):
+                        found[leaf.name] = leaf
+                    elif leaf.name in self.definitions:
+                        pending.append(self.definitions[leaf.name])
+        return list(found.values())
 
     def skip(self) -> Lexeme | None:
         """The skip lexeme: any of what is ignored. None if that is nothing but the empty text."""
@@ -260,7 +279,7 @@ class _Reader:
                 )
             elif attribute.value is not None:
                 self.fail("lazy takes no value", attribute)
-        for part in tree.parts_in(definition.body):
+        for part in definition.leaves:
             if isinstance(part, tree.Use | tree.Special) or (
                 isinstance(part, tree.Word) and not tree.is_terminal_name(part.name)
             ):
@@ -275,10 +294,13 @@ class _Reader:
         """The symbol of an expression; `part` is where it stands."""
         key, lexemes = (expression, lazy), self.reading.lexemes
         if key not in lexemes:
-            with placed(part):
+            try:
                 if matches_nothing(self.store, expression):
                     self.fail(f"no text matches {name}", part)
                 lexemes[key] = self.builder.lexeme(name, expression, lazy, part.line, part.column)
+            except LimitExceeded:
+                with placed(part):
+                    raise
         return lexemes[key]
 
     # Right sides. Nesting is bounded by the syntax, so these recurse.
@@ -304,13 +326,12 @@ class _Reader:
         """The symbol of one part."""
         spend(NS_PER_SYMBOL)
         match part:
-            case tree.Word(name=name) if name in environment:
-                return environment[name]
-            case tree.Word(name=name) if tree.is_terminal_name(name):
-                definition = self.terminals.definitions.get(name, part)
-                return self.lexeme(name, self.terminals.named(part), definition)
-            case tree.Word(name=name):
-                return self.instance(name, (), part)
+            case tree.Word(name=key) | tree.Text(written=key) | tree.Pattern(written=key):
+                if key in environment:
+                    return environment[key]
+                if key not in self.known:
+                    self.known[key] = self.leaf(key, part)
+                return self.known[key]
             case tree.Use(name=name, arguments=arguments):
                 if name in environment or tree.is_terminal_name(name):
                     self.fail(f"{name} is no template", part)
@@ -322,11 +343,6 @@ class _Reader:
                 return symbol
             case tree.Repetition(body=body, low=low, high=high):
                 return self.repetitions.repeat(self.repeated(body, left, environment), low, high)
-            case tree.Text(written=written) | tree.Pattern(written=written):
-                literals = self.reading.literals
-                if written not in literals:
-                    literals[written] = self.literal(written, part)
-                return literals[written]
             case tree.Range():
                 return self.literal(f"{part.low.written}..{part.high.written}", part)
             case tree.Special(written=written):
@@ -345,6 +361,17 @@ class _Reader:
             case tree.Complement():
                 self.fail("~ stands in terminals only; give this expression an upper-case name", part)
         raise AssertionError(part)
+
+    def leaf(self, key: str, part: tree.Word | tree.Text | tree.Pattern) -> int:
+        """The symbol of a rule or a terminal of that name, or of a string or regex that is written so."""
+        if isinstance(part, tree.Word) and not tree.is_terminal_name(key):
+            return self.instance(key, (), part)
+        place = self.terminals.definitions.get(key, part)
+        if key in self.terminals.built:
+            return self.lexeme(key, self.terminals.built[key], place)
+        if isinstance(part, tree.Word):
+            return self.lexeme(key, self.terminals.named(part), place)
+        return self.literal(key, part)
 
     def literal(self, written: str, part: tree.Part) -> int:
         """The symbol of a string, a regex or a range."""

@@ -31,7 +31,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from tokdfa.constraint import DECODER
-from tokdfa.core.budget import hold, spend
+from tokdfa.core.budget import spend
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 from tokdfa.grammar import lark_tree as tree
 from tokdfa.grammar import lark_words as words
@@ -49,9 +49,11 @@ NS_PER_DEFINITION, NS_PER_WORD, NS_PER_CHARACTER, BYTES_PER_WORD = 10_000, 5_000
 MAX_COUNT = 100_000
 
 _VALID_NAME = re.compile(r"_?(?:[a-z][a-z0-9_-]*|[A-Z][A-Z0-9_-]*)")
+_PARTS = {"name": tree.Word, "string": tree.Text, "regex": tree.Pattern, "special": tree.Special}
 _NOT_BLANK = re.compile(r"[^ \t\r\n]")
 _Read = TypeVar("_Read")
-_ENDS = ("bar", "line_end", "right", "right_bracket")
+_ENDS = frozenset(("bar", "line_end", "right", "right_bracket"))
+_BEHIND_ATOM = frozenset((*words.COUNTS, "range", "left_brace"))
 
 
 def parse_statements(text: str) -> list[tree.Statement]:
@@ -77,6 +79,10 @@ class _Parser:
         self.given, self.text = text, text + "\n"
         self.begin = self.position = self.level = 0
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        #: Names that are known to be valid.
+        self.names: set[str] = set()
+        #: See `tree.Definition.leaves`: those of the definition that is being read.
+        self.leaves: list[tree.Part] = []
 
     # Words. What was read last stands at `begin` to `position`.
 
@@ -85,17 +91,15 @@ class _Parser:
         match = wanted.match(self.text, self.position)
         if match is None:
             return ""
-        kind = match.lastgroup or ""
-        self.begin, self.position = match.span(kind)
-        return kind
+        self.begin, self.position = match.span(match.lastindex or 0)
+        return match.lastgroup or ""
 
     def expect(self, wanted: re.Pattern[str]) -> str:
         match = wanted.match(self.text, self.position)
         if match is None:
             self.cannot_stand(self.next_position())
-        kind = match.lastgroup or ""
-        self.begin, self.position = match.span(kind)
-        return kind
+        self.begin, self.position = match.span(match.lastindex or 0)
+        return match.lastgroup or ""
 
     @property
     def written(self) -> str:
@@ -136,7 +140,8 @@ class _Parser:
         while self.next_position() < len(self.text):
             kind = self.expect(words.STATEMENT)
             if kind == "ignore":
-                yield tree.Ignore(*self.place, self.options("line_end"))
+                leaves = self.leaves = []
+                yield tree.Ignore(*self.place, self.options("line_end"), leaves)
             elif kind in ("name", "modifiers"):
                 if kind == "modifiers":
                     self.expect(words.NAME)
@@ -149,6 +154,7 @@ class _Parser:
     def definition(self) -> tree.Definition:
         spend(NS_PER_DEFINITION)
         name = self.name()
+        leaves = self.leaves = []
         parameters: tuple[tree.Word, ...] = ()
         attributes: tuple[tree.Attribute, ...] = ()
         kind = self.word(words.BEHIND_NAME)
@@ -169,7 +175,8 @@ class _Parser:
             kind = self.word(words.BEHIND_NAME)
         if kind != "colon":
             self.cannot_stand(self.begin if kind else self.next_position())
-        return tree.Definition(name.line, name.column, name.name, parameters, attributes, self.options("line_end"))
+        body = self.options("line_end")
+        return tree.Definition(name.line, name.column, name.name, parameters, attributes, body, leaves)
 
     def list_to(self, closing: re.Pattern[str], read: Callable[[], _Read]) -> tuple[_Read, ...]:
         """What stands between brackets, the opening one of which has been read, with commas between."""
@@ -220,20 +227,26 @@ class _Parser:
 
     def name(self) -> tree.Word:
         """The name that was read last."""
-        name = self.written
+        self.check_name(self.written)
+        return tree.Word(*self.place, self.written)
+
+    def check_name(self, name: str) -> None:
+        if name in self.names:
+            return
         if not _VALID_NAME.fullmatch(name):
             reason = f"{name!r} is no name; a rule's is in lower case, a terminal's in upper case, at most one _ first"
             self.fail(reason, self.place_of(self.begin))
-        return tree.Word(*self.place, name)
+        self.names.add(name)
 
     # What definitions are made of.
 
     def options(self, closing: str) -> tree.Group:
         """Alternatives up to a word of the kind `closing`."""
         options: list[tree.Option] = []
-        kind, first = "bar", None
+        kind, first, count = "bar", None, 0
         while kind == "bar":
-            sequences: list[list[tree.Part]] = [[]]
+            parts: list[tree.Part] = []
+            sequences = [parts]
             joined = alias = None
             kind = self.expect(words.ITEM)
             while kind not in _ENDS:
@@ -244,38 +257,36 @@ class _Parser:
                     break
                 if kind == "and":
                     joined = joined or self.place_of(self.begin)
-                    sequences.append([])
+                    parts = []
+                    sequences.append(parts)
                     kind = self.expect(words.ITEM)
                 else:
-                    item, kind = self.item(kind)
-                    sequences[-1].append(item)
+                    item, kind = self.atom(kind)
+                    if kind in _BEHIND_ATOM:
+                        item, kind = self.counted(item, kind)
+                    parts.append(item)
                     first = first or item
-            count = sum(map(len, sequences))
-            spend(NS_PER_WORD * (2 + count))
-            hold(BYTES_PER_WORD * count)
-            options.append(tree.Option(tuple(map(tuple, sequences)), joined, alias))
+            count += sum([len(parts) for parts in sequences])
+            options.append(tree.Option(tuple([tuple(parts) for parts in sequences]), joined, alias))
+        spend(NS_PER_WORD * (2 * len(options) + count), BYTES_PER_WORD * count)
         if kind != closing:
             self.cannot_stand(self.begin)
         line, column = (first.line, first.column) if first else (0, 0)
         return tree.Group(line, column, tuple(options))
 
-    def item(self, kind: str) -> tuple[tree.Part, str]:
-        """What begins with the word that was read last, with its count, and the kind of the word behind it, which is
-        read.
-        """
-        body, kind = self.atom(kind)
-        if kind in words.COUNTS:
-            low, high = self.bounds()
-            if high is not None and high < low:
-                self.fail(f"a repeat needs low <= high, not {low} and {high}", self.place_of(self.begin))
-            body = tree.Repetition(body.line, body.column, body, low, high)
-            return body, self.expect(words.ITEM)
-        if kind in ("range", "left_brace"):
+    def counted(self, body: tree.Part, kind: str) -> tuple[tree.Part, str]:
+        """An atom with the count behind it, which is the word of this kind, and the kind of the next word."""
+        if kind not in words.COUNTS:
             self.cannot_stand(self.begin)
-        return body, kind
+        low, high = self.bounds()
+        if high is not None and high < low:
+            self.fail(f"a repeat needs low <= high, not {low} and {high}", self.place_of(self.begin))
+        return tree.Repetition(body.line, body.column, body, low, high), self.expect(words.ITEM)
 
     def atom(self, kind: str) -> tuple[tree.Part, str]:
-        """`item` without the count, which is the word behind it."""
+        """What begins with the word that was read last, without a count, and the kind of the word behind it, which is
+        read.
+        """
         if kind in ("left", "left_bracket"):
             place = self.deeper()
             inner = self.options("right" if kind == "left" else "right_bracket")
@@ -301,23 +312,28 @@ class _Parser:
         return body, kind
 
     def value(self, kind: str) -> tree.Part:
-        """What the word that was read last is by itself."""
+        """What the word that was read last is by itself, a leaf."""
+        begin = self.begin
+        line = bisect_right(self.line_starts, begin)
+        column = begin - self.line_starts[line - 1] + 1
+        written = self.text[begin : self.position]
         if kind == "name":
-            return self.name()
-        if kind == "structured":
-            return self.structured()
-        one = tree.Text if kind == "string" else tree.Pattern if kind == "regex" else tree.Special
-        return one(*self.place, self.written)
+            self.check_name(written)
+        part = _PARTS[kind](line, column, written) if kind in _PARTS else self.structured(line, column, written)
+        self.leaves.append(part)
+        return part
 
     def range_from(self, low: tree.Text) -> tree.Range:
-        """A range, of which the low end and the dots have been read."""
+        """A range, of which the low end, the last leaf, and the dots have been read."""
         self.expect(words.STRING)
-        return tree.Range(low.line, low.column, low, tree.Text(*self.place, self.written))
+        found = self.leaves[-1] = tree.Range(low.line, low.column, low, tree.Text(*self.place, self.written))
+        return found
 
     def use(self, name: tree.Word) -> tree.Use:
-        """A template, of which the name and the brace have been read."""
+        """A template, of which the name, the last leaf, and the brace have been read."""
         self.deeper(name)
         arguments: list[tree.Part] = []
+        leaf = len(self.leaves) - 1
         while not arguments or not self.word(words.RIGHT_BRACE):
             if arguments:
                 self.expect(words.COMMA)
@@ -328,11 +344,11 @@ class _Parser:
                 argument = self.use(argument)
             arguments.append(argument)
         self.level -= 1
-        return tree.Use(name.line, name.column, name.name, tuple(arguments))
+        found = self.leaves[leaf] = tree.Use(name.line, name.column, name.name, tuple(arguments))
+        return found
 
-    def structured(self) -> tree.Structured:
+    def structured(self, line: int, column: int, directive: str) -> tree.Structured:
         """A directive with JSON."""
-        place, directive = self.place, self.written
         json = _NOT_BLANK.search(self.text, self.position)
         begin = json.start() if json else len(self.given)
         try:
@@ -340,7 +356,7 @@ class _Parser:
         except (ValueError, RecursionError) as error:
             reason = f"{directive} is followed by JSON; {getattr(error, 'msg', error)}"
             self.fail(reason, self.place_of(getattr(error, "pos", begin)))
-        return tree.Structured(*place, directive, begin, self.position)
+        return tree.Structured(line, column, directive, begin, self.position)
 
     def deeper(self, place: tree.Part | None = None) -> tree.Part:
         """One level more, at `place` or where the last word stands; the place."""

@@ -32,12 +32,12 @@ from tokdfa.grammar import lark_tree as tree
 from tokdfa.regex.char_sets import ALL, fold_closure
 from tokdfa.regex.expression import EMPTY
 from tokdfa.regex.parse import parse
-from tokdfa.regex.program import known
+from tokdfa.regex.program import Program, known
 from tokdfa.regex.syntax_tree import Alternation, Assertion, CharSet, Concat, Node, Repeat, alternation, concat
 from tokdfa.regex.tree_writer import UTF8, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from tokdfa.regex.expression import ExpressionStore
 
@@ -75,7 +75,7 @@ class TerminalReader:
     """The expressions of a grammar's terminals.
 
     `text`: the grammar, for messages; `definitions`: its terminals by name; `imported`: name -> the expression of a
-    terminal defined elsewhere; `source`: the name of the text, if it is imported.
+    terminal defined elsewhere, or what writes it; `source`: the name of the text, if it is imported.
     """
 
     def __init__(
@@ -83,13 +83,42 @@ class TerminalReader:
         text: str,
         definitions: Mapping[str, tree.Definition],
         store: ExpressionStore,
-        imported: Mapping[str, int] | None = None,
+        imported: Mapping[str, int | Program] | None = None,
         source: str = "",
     ) -> None:
         self.text, self.definitions, self.store, self.source = text, definitions, store, source
         self._writer = Writer(store, UTF8)
-        #: Values of the writer's program, by name.
-        self._done = {name: known(expression) for name, expression in (imported or {}).items()}
+        #: Values of the writer's program: of terminals by name, of strings and regexes by what is written.
+        self._done, self._leaves = dict[str, int](), dict[str, int]()
+        #: What `prepare` has built, by name or by what is written.
+        self.built: dict[str, int] = {}
+        for name, one in (imported or {}).items():
+            self._done[name] = known(one) if isinstance(one, int) else self._writer.program.include(one)
+
+    def prepare(self, parts: Iterable[tree.Word | tree.Text | tree.Pattern]) -> None:
+        """Build the expressions of what rules are made of by one kernel call; one by one takes 10 us each.
+
+        What is at fault is left to whoever reaches it. Raises LimitExceeded, with the place.
+        """
+        written: list[tuple[str, int, tree.Part]] = []
+        for part in parts:
+            key = part.name if isinstance(part, tree.Word) else part.written
+            place = self.definitions.get(key, part)
+            try:
+                written.append((key, self._part(part), place))
+            except (GrammarSyntaxError, GrammarUnsupported):
+                continue
+            except LimitExceeded:
+                with placed(place):
+                    raise
+        program = self._writer.program
+        try:
+            self.store.run(program)
+        except LimitExceeded:
+            made = max((value for value, expression in enumerate(program.made) if expression), default=0)
+            with placed(next(place for _, value, place in written if value >= made)):
+                raise
+        self.built = {key: program.expression(value) for key, value, _ in written}
 
     def fail(self, reason: str, part: tree.Part, refused: bool = False) -> NoReturn:
         """Raise a GrammarSyntaxError, or (`refused`) a GrammarUnsupported, at `part`."""
@@ -108,6 +137,11 @@ class TerminalReader:
         with placed(self.definitions.get(word.name, word)):
             return self._writer.expression(value)
 
+    def program_of(self, word: tree.Word) -> Program:
+        """What writes the terminal that `word` names, the first that is asked for, as its last value."""
+        self._named(word)
+        return self._writer.program
+
     def body(self, group: tree.Group) -> int:
         """The expression of alternatives."""
         return self._writer.expression(self._body(group))
@@ -120,6 +154,8 @@ class TerminalReader:
 
     def _named(self, word: tree.Word) -> int:
         """The value of the terminal that `word` names; first those of the terminals it is made of."""
+        if word.name in self._done:
+            return self._done[word.name]
         open_words: dict[str, tree.Word] = {}
         pending = [word]
         while pending:
@@ -136,7 +172,7 @@ class TerminalReader:
                 continue
             self.check_name(current)
             open_words[current.name] = current
-            for inner in tree.parts_in(self.definitions[current.name].body):
+            for inner in self.definitions[current.name].leaves:
                 if not isinstance(inner, tree.Word) or not tree.is_terminal_name(inner.name):
                     continue  # refused when the body is lowered
                 if inner.name in open_words:
@@ -180,7 +216,11 @@ class TerminalReader:
             case tree.Complement(body=body):
                 any_text = writer.expression(writer.write(_ANY_TEXT))
                 return known(store.intersection([any_text, store.complement(self.part(body))]))
-            case tree.Text() | tree.Pattern() | tree.Range():
+            case tree.Text(written=written) | tree.Pattern(written=written):
+                if written not in self._leaves:
+                    self._leaves[written] = self._leaf(part)
+                return self._leaves[written]
+            case tree.Range():
                 return self._leaf(part)
             case tree.Structured(directive="%regex"):
                 return known(self.run_of_chunks(part))
@@ -237,6 +277,8 @@ class TerminalReader:
     def string(self, part: tree.Text) -> str:
         """The characters of a string."""
         inside = part.written.removesuffix("i")[1:-1]
+        if "\\" not in inside:
+            return inside
 
         def replace(match: re.Match[str]) -> str:
             place = tree.Part(part.line, part.column + 1 + match.start())

@@ -10,10 +10,7 @@ and frozen ones take three times as long to make.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import TypeAlias
 
 
 @dataclass(slots=True)
@@ -122,12 +119,15 @@ class Attribute(Part):
 
 @dataclass(slots=True)
 class Definition(Part):
-    """A rule or a terminal."""
+    """A rule or a terminal. `leaves`: all in `body` that is made of no other parts, and each `Use` before its
+    arguments, in order.
+    """
 
     name: str
     parameters: tuple[Word, ...]
     attributes: tuple[Attribute, ...]
     body: Group
+    leaves: list[Part]
 
     @property
     def is_terminal(self) -> bool:
@@ -137,9 +137,10 @@ class Definition(Part):
 
 @dataclass(slots=True)
 class Ignore(Part):
-    """``%ignore``."""
+    """``%ignore``. `leaves`: as those of a definition."""
 
     body: Group
+    leaves: list[Part]
 
 
 @dataclass(slots=True)
@@ -156,19 +157,3 @@ Statement: TypeAlias = Definition | Ignore | Import
 def is_terminal_name(name: str) -> bool:
     """Whether `name`, a valid one, is that of a terminal."""
     return name[name[0] == "_"].isupper()
-
-
-def parts_in(group: Group) -> Iterator[Part]:
-    """Every part inside that is made of no other parts, and every `Use` before its arguments, in order."""
-    pending: list[Part] = [group]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Group):
-            inner = [piece for option in part.options for sequence in option.sequences for piece in sequence]
-            pending.extend(reversed(inner))
-        elif isinstance(part, (Repetition, Complement)):
-            pending.append(part.body)
-        else:
-            yield part
-            if isinstance(part, Use):
-                pending.extend(reversed(part.arguments))

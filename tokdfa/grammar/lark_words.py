@@ -49,15 +49,16 @@ def one_of(*words: str) -> re.Pattern[str]:
     return re.compile(BLANK.pattern + "(?:" + "|".join(f"(?P<{word}>{_WORDS[word]})" for word in words) + ")")
 
 
-_VALUES = ("string", "regex", "name", "special", "structured")
+# What is frequent comes first: alternatives are tried in order.
+_VALUES = ("name", "string", "regex", "special", "structured")
 
 STATEMENT = one_of("marker", "ignore", "import", "modifiers", "name")
 VALUE = one_of(*_VALUES)
-_ITEMS = "bar", *_VALUES, "left", "left_bracket", "tilde", "and", "arrow", "line_end", "right", "right_bracket"
+_ITEMS = *_VALUES, "bar", "left", "right", "left_bracket", "right_bracket", "line_end", "tilde", "and", "arrow"
 COUNTS = "operator", "braces", "times"
 ITEM = one_of(*_ITEMS)
 #: What can come behind an item or a part of it, the next item included.
-BEHIND_ITEM = one_of(*COUNTS, "range", "left_brace", *_ITEMS)
+BEHIND_ITEM = one_of("operator", "times", *_ITEMS, "braces", "range", "left_brace")
 BEHIND_ALIAS = one_of("bar", "line_end", "right", "right_bracket")
 #: What can come behind the name of a definition.
 BEHIND_NAME = one_of("colon", "left_brace", "left_bracket", "priority")

@@ -12,8 +12,8 @@ from tokdfa.automata.containment import GIVEN_UP, INSIDE, OUTSIDE
 from tokdfa.backends.earley_trie.lexer import Lexer
 from tokdfa.backends.earley_trie.slices import Containment
 from tokdfa.constraint import Regex
+from tokdfa.grammar.builder import regular_cfg
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
-from tokdfa.grammar.regular import regular_cfg
 from tokdfa.regex.compile import compile_dfa
 
 SLICE_LENGTH, PREFIX_LENGTH, REST_LENGTH = 7, 2, 3

@@ -28,7 +28,7 @@ from tokdfa.core.budget import hold
 from tokdfa.core.interning import Column, InterningTable, Limit
 from tokdfa.core.key_map import is_crowded, longer_map, new_map
 from tokdfa.errors import LimitExceeded
-from tokdfa.grammar.analysis import nullable_symbols
+from tokdfa.grammar.simplify import nullable_symbols
 from tokdfa.vocabulary.byte_table import UNKNOWN
 
 if TYPE_CHECKING:

@@ -98,7 +98,7 @@ class EarleyTrie(WithProper):
 
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         from tokdfa.constraint import Grammar, JsonSchema
-        from tokdfa.grammar.regular import regular_cfg
+        from tokdfa.grammar.builder import regular_cfg
 
         phases = Phases()
         dropped: tuple[Dropped, ...] = ()

@@ -43,7 +43,7 @@ from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import TokdfaError, UnsupportedConstraint
 from tokdfa.grammar.lark_syntax import parse_statements
-from tokdfa.grammar.lark_tree import Definition, Structured, parts_in
+from tokdfa.grammar.lark_tree import Definition, Structured
 
 if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
@@ -106,7 +106,7 @@ def _translated(grammar: Grammar) -> Grammar:
         raise UnsupportedConstraint("llguidance imports no grammars of one's own; earley_trie and pushdown_trie do")
     parts, done = [], 0
     for statement in parse_statements(grammar.text) if "%json" in grammar.text else ():
-        for part in parts_in(statement.body) if isinstance(statement, Definition) else ():
+        for part in statement.leaves if isinstance(statement, Definition) else ():
             if isinstance(part, Structured) and part.directive == "%json":
                 schema = grammar.schema(grammar.text[part.begin : part.end])
                 parts += [grammar.text[done : part.begin], _schema_text(schema)]

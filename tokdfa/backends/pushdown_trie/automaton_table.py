@@ -220,9 +220,11 @@ class AutomatonTable(StateTable):
             return
         first, table, byte_class, accepting, shortest = self._explicit_of(state)
         numbered = np.where(table >= 0, table + first, DEAD).astype(np.int32)
-        for number, name in enumerate(name_states(numbered, accepting, byte_class, self._depth, first)):
-            key = name.tobytes() + bytes([shortest])
-            self.partition_class[first + number] = self._named.setdefault(key, first + number)
+        names, end = name_states(numbered, accepting, byte_class, self._depth, first).tobytes(), bytes([shortest])
+        self.partition_class[first : first + len(table)] = [
+            self._named.setdefault(names[16 * number : 16 * number + 16] + end, first + number)
+            for number in range(len(table))
+        ]
 
     def _explicit_of(self, state: int) -> _Explicit:
         """The automaton of a state that is none of a lazy one."""
