@@ -7,6 +7,7 @@ mask. `RowTable` is one that has all rows in a `TokenTable`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,10 @@ class RowTable(NumberedStates):
     ) -> None:
         self.vocab, self.table, self.accepting, self._keep = vocab, table, accepting, keep
         self.masks = MaskStore(cache_bytes, masks.mask_words(vocab.size))
-        self._order, self._rank_of = vocab.trie.order, vocab.trie.rank_of
+        self._order = vocab.trie.order
+        # what `step` reads: views, as indexing a numpy array from Python is twice as slow
+        self._rank_of, self._offsets = vocab.trie.rank_of.data, table.offsets.data
+        self._ranks, self._targets = table.ranks.data, table.targets.data
         self._ends = np.array(vocab.end_tokens, dtype=np.int32)
 
     @property
@@ -136,7 +140,9 @@ class RowTable(NumberedStates):
 
     def step(self, state: int, token: int) -> int:
         """The state after `token`, or -1: binary search in the state's row."""
-        return self.table.look_up(state, int(self._rank_of[token]))
+        rank, end = self._rank_of[token], self._offsets[state + 1]
+        place = bisect_left(self._ranks, rank, self._offsets[state], end)
+        return int(self._targets[place]) if place < end and self._ranks[place] == rank else -1
 
     def row(self, state: int) -> dict[int, int]:
         """Token -> state, in the byte order of tokens."""

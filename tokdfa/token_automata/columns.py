@@ -35,8 +35,8 @@ class Columns(NamedTuple):
 
     ``ranks``: int32, ascending, the tokens that have a class, by rank (place in the trie's order); ``class_of``: int32,
     the class of each of them; ``offsets``: int64, shape (classes + 1,); ``sources``, ``targets``: int32, states;
-    sources ascend within a class; ``counts``: int32, shape (classes,), the tokens of each class, if classes are
-    numbered in the order of their first token and none has an empty column, else None.
+    sources ascend within a class; ``in_order``: whether classes are numbered in the order of their first token and none
+    has an empty column.
     """
 
     ranks: npt.NDArray[np.int32]
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     offsets: npt.NDArray[np.int64]
     sources: npt.NDArray[np.int32]
     targets: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int32] | None = None
+    in_order: bool = False
 
     @property
     def class_count(self) -> int:
@@ -93,16 +93,15 @@ def columns_of(
 
     `ranks`: int32, the tokens; `column_of`: int32, `scale` times the column of each; it is overwritten.
     """
-    used, counts = np.empty(len(store), dtype=np.int32), np.zeros(len(store), dtype=np.int32)
-    count = _number_columns_kernel(column_of, scale, np.full(len(store), -1, dtype=np.int32), used, counts)
-    used = used[:count]
+    used = np.empty(len(store), dtype=np.int32)
+    used = used[: _number_columns_kernel(column_of, scale, np.full(len(store), -1, dtype=np.int32), used)]
     places, offsets = places_of(store.begin, used)
     pairs = store.words[places]
-    return Columns(ranks, column_of, offsets, (pairs >> 32).astype(np.int32), pairs.astype(np.int32), counts[:count])
+    return Columns(ranks, column_of, offsets, (pairs >> 32).astype(np.int32), pairs.astype(np.int32), True)
 
 
 def places_of(
-    offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]
+    offsets: npt.NDArray[np.integer], rows: npt.NDArray[np.integer]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Where the entries of the chosen rows lie, one row after another; and the offsets of the rows put together so."""
     lengths = offsets[rows + 1] - offsets[rows]
@@ -138,6 +137,20 @@ def transpose(
     return turned, ks, turned_values
 
 
+def reached_states(
+    start: int, offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """The states that can be reached from `start` along ``targets[offsets[s]:offsets[s+1]]``, breadth-first.
+
+    Returns them, int32; the place of each state among them, -1 for the others; and where their rows begin if they are
+    put in this order, int64.
+    """
+    number = np.full(len(offsets) - 1, -1, dtype=np.int32)
+    order, new_offsets = np.empty(len(number), dtype=np.int32), np.empty(len(offsets), dtype=np.int64)
+    count = _number_states_kernel(start, offsets, targets, number, order, new_offsets)
+    return order[:count], number, new_offsets[: count + 1]
+
+
 def enlarge(array: npt.NDArray[ScalarT], room: int, used: int) -> npt.NDArray[ScalarT]:
     """A longer array with the first `used` entries of `array`."""
     larger = np.empty(room, dtype=array.dtype)
@@ -160,8 +173,8 @@ def _merge_columns_kernel(from_offsets, from_sources, from_targets, store, numbe
 
 
 @kernel
-def _number_columns_kernel(column_of, scale, number, used, counts):  # type: ignore[no-untyped-def]
-    """Replace columns (times `scale`) by numbers in order of first occurrence, and count the tokens of each.
+def _number_columns_kernel(column_of, scale, number, used):  # type: ignore[no-untyped-def]
+    """Replace columns (times `scale`) by numbers in order of first occurrence.
 
     Returns how many columns there are.
     """
@@ -173,7 +186,6 @@ def _number_columns_kernel(column_of, scale, number, used, counts):  # type: ign
             used[count] = column
             count += 1
         column_of[k] = number[column]
-        counts[number[column]] += 1
     return count
 
 
@@ -190,3 +202,23 @@ def _transpose_kernel(offsets, columns, values, turned, ks, turned_values):  # t
             place[columns[i]] = at + 1
             ks[at] = k
             turned_values[at] = values[i]
+
+
+@kernel
+def _number_states_kernel(start, offsets, targets, number, order, new_offsets):  # type: ignore[no-untyped-def]
+    """See `reached_states`. Returns how many there are."""
+    number[start] = 0
+    order[0] = start
+    new_offsets[0] = 0
+    count, done = 1, 0
+    while done < count:
+        state = order[done]
+        done += 1
+        new_offsets[done] = new_offsets[done - 1] + offsets[state + 1] - offsets[state]
+        for k in range(offsets[state], offsets[state + 1]):
+            target = targets[k]
+            if number[target] < 0:
+                number[target] = count
+                order[count] = target
+                count += 1
+    return count

@@ -47,10 +47,6 @@ class TokenTable(NamedTuple):
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self)
 
-    def look_up(self, state: int, rank: int) -> int:
-        """The state after the token of a rank, or -1. O(log row)."""
-        return int(_look_up_kernel(self.offsets, self.ranks, self.targets, state, rank))
-
     def keep(self, live: npt.NDArray[np.bool_]) -> TokenTable:
         """Without the entries that lead to states that are not `live` (bool, shape (states,))."""
         kept = live[self.targets]
@@ -125,21 +121,6 @@ def fill_rows(
         hold(8 * (more - room))
         room = more
         numbers, targets = enlarge(numbers, room, used), enlarge(targets, room, used)
-
-
-@kernel
-def _look_up_kernel(offsets, ranks, targets, state, rank):  # type: ignore[no-untyped-def]
-    """Binary search for `rank` in a row."""
-    low, high = offsets[state], offsets[state + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if ranks[middle] < rank:
-            low = middle + 1
-        else:
-            high = middle
-    if low < offsets[state + 1] and ranks[low] == rank:
-        return np.int64(targets[low])
-    return np.int64(DEAD)
 
 
 @kernel

@@ -100,7 +100,7 @@ class MaskStore:
                 self.narrow[state] = tokens = tokens.copy()
                 self.nbytes += tokens.nbytes + _NARROW_BYTES
                 return
-            key = int(_hash_mask_kernel(mask)) if signature is None else signature
+            key = hash(mask.tobytes()) if signature is None else signature
             for same, packed in self._same.get(key, ()):
                 if same.tobytes() == mask.tobytes():  # 1 us for 16 kB; numpy's comparison takes 3
                     self.packed[state] = packed
@@ -217,27 +217,9 @@ def count_ones(word):  # type: ignore[no-untyped-def]
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@kernel
-def _hash_mask_kernel(mask):  # type: ignore[no-untyped-def]
-    """A hash of a mask's words, in four lanes that the processor works on side by side."""
-    prime = np.uint64(0x9E3779B97F4A7C15)
-    a, b, c, d = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    whole = len(mask) & ~3
-    for k in range(0, whole, 4):
-        a = (a ^ np.uint64(np.uint32(mask[k]))) * prime
-        b = (b ^ np.uint64(np.uint32(mask[k + 1]))) * prime
-        c = (c ^ np.uint64(np.uint32(mask[k + 2]))) * prime
-        d = (d ^ np.uint64(np.uint32(mask[k + 3]))) * prime
-    for k in range(whole, len(mask)):
-        a = (a ^ np.uint64(np.uint32(mask[k]))) * prime
-    value = ((a ^ (b >> np.uint64(7))) * prime ^ (c >> np.uint64(11))) * prime ^ (d >> np.uint64(13))
-    return np.int64(value >> np.uint64(1))
-
-
 def _warm_up() -> None:
     """Run every kernel of this page once."""
     mask = np.zeros(1, dtype=np.int32)
-    _hash_mask_kernel(mask)
     list_tokens_kernel(mask, mask)
     write_tokens_kernel(mask, mask)
     add_tokens_kernel(mask, mask)

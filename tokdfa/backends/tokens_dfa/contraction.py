@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from tokdfa.automata.byte_classes import merge_equal_columns
 from tokdfa.automata.dfa import Dfa
-from tokdfa.backends.tokens_dfa.reduced_table import reached_states
 from tokdfa.errors import LimitExceeded
+from tokdfa.token_automata.columns import reached_states
 
 if TYPE_CHECKING:
     from tokdfa.backends.tokens_dfa.muting import Muting

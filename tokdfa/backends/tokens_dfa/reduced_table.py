@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from tokdfa.automata.liveness import coaccessible_states
 from tokdfa.core.budget import spend
-from tokdfa.core.jit import kernel
-from tokdfa.token_automata.columns import Columns, distinct_rows, places_of, transpose
+from tokdfa.token_automata.columns import Columns, distinct_rows, places_of, reached_states, transpose
 
 
 class ClassRows(NamedTuple):
@@ -116,44 +115,40 @@ def reduce_rows(rows: ClassRows, columns: Columns, order: npt.NDArray[np.int32],
     spend(NS_PER_ENTRY * (len(rows.classes) + len(columns.ranks)))
     rows = _reached(rows)
     ranks, class_of, classes, targets = columns.ranks, columns.class_of, rows.classes, rows.targets
-    if columns.counts is not None and len(classes) == len(columns.sources):  # in order, and nothing has dropped out
-        member_offsets = np.zeros(columns.class_count + 1, dtype=np.int32)
-        np.cumsum(columns.counts, out=member_offsets[1:])
-    else:
-        is_used = np.zeros(columns.class_count, dtype=np.bool_)
+    offsets, class_count = rows.offsets, columns.class_count
+    if not (columns.in_order and len(classes) == len(columns.sources)):  # else nothing has dropped out
+        is_used = np.zeros(class_count, dtype=np.bool_)
         is_used[classes] = True
         kept = is_used[class_of]
         ranks, class_of = ranks[kept], class_of[kept]
-        first = np.empty(columns.class_count, dtype=np.int32)  # the place of each class's first token
+        first = np.empty(class_count, dtype=np.int32)  # the place of each class's first token
         first[class_of[::-1]] = np.arange(len(class_of) - 1, -1, -1, dtype=np.int32)
         used = np.flatnonzero(is_used)
         used = used[np.argsort(first[used])]
-        number, class_count = np.empty(columns.class_count, dtype=np.int32), len(used)
+        number, class_count = np.empty(class_count, dtype=np.int32), len(used)
         number[used] = np.arange(class_count, dtype=np.int32)
         class_of = number[class_of]
-        member_offsets = np.append(0, np.cumsum(np.bincount(class_of, minlength=class_count))).astype(np.int32)
-        classes = number[classes]
-        _sort_rows_kernel(rows.offsets, classes, targets)
-    class_count = len(member_offsets) - 1
+        by_class = transpose(class_count, offsets, number[classes], targets)
+        offsets, classes, targets = transpose(len(rows.accepting), *by_class)  # sorted by class again
     narrow = _narrow(class_count)
     is_dense = len(ranks) * (4 + np.dtype(narrow).itemsize) >= len(order) * np.dtype(narrow).itemsize
-    dense = np.full(len(order) if is_dense else 0, class_count, dtype=np.int32)
-    members = np.empty(len(ranks), dtype=np.int32)
-    _list_members_kernel(ranks, class_of, order, member_offsets[:-1].copy(), members, dense)
+    member_offsets, _, members = transpose(class_count, np.arange(len(ranks) + 1), class_of, order[ranks])
+    if is_dense:
+        dense = np.full(len(order), class_count, dtype=narrow)
+        dense[ranks] = class_of
+    row_of = np.arange(len(rows.accepting), dtype=np.int32)
     if share:
-        row_of, offsets, classes, targets = distinct_rows(rows.offsets, classes, targets)
-    else:
-        row_of, offsets = np.arange(len(rows.accepting), dtype=np.int32), rows.offsets
+        row_of, offsets, classes, targets = distinct_rows(offsets, classes, targets)
     return ReducedTable(
         row_of.astype(_narrow(len(offsets))),
         offsets.astype(np.int32),
         classes.astype(narrow),
         targets.astype(_narrow(len(rows.accepting))),
         rows.accepting.copy(),
-        member_offsets,
+        member_offsets.astype(np.int32),
         members,
         np.zeros(0, dtype=np.int32) if is_dense else ranks.copy(),
-        (dense if is_dense else class_of).astype(narrow),
+        dense if is_dense else class_of.astype(narrow),
     )
 
 
@@ -169,57 +164,3 @@ def _reached(rows: ClassRows) -> ClassRows:
         return rows
     places, _ = places_of(rows.offsets, order)
     return ClassRows(offsets, rows.classes[places], number[rows.targets[places]], rows.accepting[order], 0)
-
-
-def reached_states(
-    start: int, offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """The states that can be reached from `start` along ``targets[offsets[s]:offsets[s+1]]``, breadth-first.
-
-    Returns them, int32; the place of each state among them, -1 for the others; and where their rows begin if they are
-    put in this order, int64.
-    """
-    number = np.full(len(offsets) - 1, -1, dtype=np.int32)
-    order, new_offsets = np.empty(len(number), dtype=np.int32), np.empty(len(offsets), dtype=np.int64)
-    count = _number_states_kernel(start, offsets, targets, number, order, new_offsets)
-    return order[:count], number, new_offsets[: count + 1]
-
-
-@kernel
-def _number_states_kernel(start, offsets, targets, number, order, new_offsets):  # type: ignore[no-untyped-def]
-    """See `reached_states`. Returns how many there are."""
-    number[start] = 0
-    order[0] = start
-    new_offsets[0] = 0
-    count, done = 1, 0
-    while done < count:
-        state = order[done]
-        done += 1
-        new_offsets[done] = new_offsets[done - 1] + offsets[state + 1] - offsets[state]
-        for k in range(offsets[state], offsets[state + 1]):
-            target = targets[k]
-            if number[target] < 0:
-                number[target] = count
-                order[count] = target
-                count += 1
-    return count
-
-
-@kernel
-def _sort_rows_kernel(offsets, classes, targets):  # type: ignore[no-untyped-def]
-    """Sort each row by class."""
-    for row in range(len(offsets) - 1):
-        begin, end = offsets[row], offsets[row + 1]
-        order = np.argsort(classes[begin:end])
-        classes[begin:end] = classes[begin:end][order]
-        targets[begin:end] = targets[begin:end][order]
-
-
-@kernel
-def _list_members_kernel(ranks, class_of, order, place, members, dense):  # type: ignore[no-untyped-def]
-    """The tokens of each class, from place[class] on; and dense[rank], if it is not empty, the class of each token."""
-    for k in range(len(ranks)):
-        members[place[class_of[k]]] = order[ranks[k]]
-        place[class_of[k]] += 1
-        if len(dense) > 0:
-            dense[ranks[k]] = class_of[k]
