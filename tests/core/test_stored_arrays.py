@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from tokdfa.core.stored_file import Format, load_arrays, pack_arrays
 from tokdfa.errors import StoreError, TokenizerError
+from tokdfa.proper.pretokenizer_dfa import FORMAT as MARKED
 from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def test_every_reader_refuses_such_files(content: bytes, tmp_path: Path) -> None
     with pytest.raises(StoreError, match=r"file\.npz is no stored file, or damaged .*; delete it"):
         FORMAT.read(path, both)
     with pytest.raises(TokenizerError, match=r"file\.npz is no saved automaton, or damaged"):
-        MarkedDfa.load(path)
+        MARKED.read(path, partial(MarkedDfa.of_parts, ""))
 
 
 def test_files_of_other_formats_and_strange_content_are_refused(tmp_path: Path) -> None:

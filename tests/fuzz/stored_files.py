@@ -11,6 +11,7 @@ import itertools
 import json
 import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTri
 from tokdfa.core.stored_file import BLANK, seal
 from tokdfa.errors import StoreError, TokenRefused
 from tokdfa.lab.run import store
+from tokdfa.proper.pretokenizer_dfa import FORMAT as MARKED
 from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 from tokdfa.proper.rules_cache import read_or_build
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -188,7 +190,7 @@ class StoredEntry:
             start=0,
             marker=np.array([1, -1], dtype=np.int32),
         )
-        self._keep("marked", marked.save)
+        self._keep("marked", lambda path: MARKED.write(path, *marked.parts("")))
         self._tokenizer = tokdfa.load_tokenizer(f"hf:{byte_fallback(self.folder / 'tokenizer.json')}")
         read_or_build(self._tokenizer, self.folder / "rules")
         self.seeds["rules"] = next((self.folder / "rules").iterdir()).read_bytes()
@@ -227,7 +229,7 @@ class StoredEntry:
         walk(CompiledPushdown.load(path, _words()))
 
     def _use_marked(self, path: Path) -> None:
-        found = MarkedDfa.load(path)
+        found = MARKED.read(path, partial(MarkedDfa.of_parts, ""))
         found.accepts_pieces([b"ab", b"c"])
         found.as_bytes()
 

@@ -1,6 +1,12 @@
-"""The replay of 002 (`tokdfa.proper.replay`) as the baseline: how long it takes, and whether its table is ours.
+"""The replay of 002 as the baseline: how long it takes, and whether its table is ours.
 
     python -m tests.proper.replay_table mistral-v1
+
+`replay_bigrams` builds the table of allowed successors as 002 does (technical appendix, algorithms 3 and 4), by running
+DirectMerge on the automaton of all strings. That automaton keeps one state for each token, entered by that token only,
+so it is a table: bit u of row t says that u may follow t. A rule (a, b) -> ab with a != b: wherever a may stand, ab
+may; what may follow b may follow ab; b may no longer follow a. A rule (a, a) -> aa: wherever a may stand but after a,
+aa may; what may follow a may follow aa; a may no longer follow a. It takes 128 MB for Mistral v1 and some 10 s.
 
 The replay applies each rule once, in order of rank. That is the tokenizer only where no two results share a rank, and
 where ranks rise along every derivation. So it is run, and compared, on the rules that satisfy the first condition
@@ -22,11 +28,12 @@ from tokdfa.proper.derivations import derive_tokens
 from tokdfa.proper.intervals import build_lists
 from tokdfa.proper.merge_rules import MergeRules
 from tokdfa.proper.merge_tree import build_merge_tree
-from tokdfa.proper.replay import replay_bigrams
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
 
@@ -40,6 +47,32 @@ class ReplayResult(NamedTuple):
     table_bytes: int
     rows: int
     differing: int
+
+
+def replay_bigrams(letters: Iterable[int], rules: Iterable[tuple[int, int, int]], size: int) -> npt.NDArray[np.uint8]:
+    """Which token may follow which: uint8, shape (size, ceil(size / 8)), bit u % 8 of byte u // 8 of row t.
+
+    `letters`: the tokens of one letter; `rules`: (left, right, result), lowest rank first. Rows of tokens that are
+    never made are zero. O(rules x size), and size**2 / 8 bytes.
+    """
+    table = np.zeros((size, (size + 7) // 8), dtype=np.uint8)
+    first = np.zeros(table.shape[1], dtype=np.uint8)
+    for letter in letters:
+        first[letter >> 3] |= 1 << (letter & 7)
+    for letter in np.flatnonzero(np.unpackbits(first, bitorder="little", count=size)):
+        table[letter] = first
+    for left, right, result in rules:
+        if not table[left, right >> 3] >> (right & 7) & 1:
+            continue  # they never stand side by side
+        before = table[:, left >> 3] >> (left & 7) & 1
+        if left == right:
+            before[left] = 0
+        table[:, result >> 3] |= before << (result & 7)
+        table[result] = table[right]
+        if left == right:
+            table[result, result >> 3] |= 1 << (result & 7)
+        table[left, right >> 3] &= ~np.uint8(1 << (right & 7))
+    return table
 
 
 def untied_rules(rules: MergeRules) -> npt.NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proper.small_tokenizers import merge_list, ranked_pieces, real
+from tokdfa.proper.intervals import list_predecessors_kernel
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -28,7 +29,7 @@ def check(canonicity: Canonicity, tokens: list[int]) -> int:
         inside = (lists.starts <= number) & (number < lists.ends)
         states = np.unique(np.searchsorted(lists.list_starts, np.flatnonzero(inside), side="right") - 1)
         expected = order[np.isin(lists.state_of[order], states)]
-        found = canonicity.predecessors.forbidden_before(token)
+        found = list_predecessors_kernel(token, canonicity.predecessors)
         assert np.array_equal(np.sort(found), np.sort(expected)), token
         assert len(found) == len(set(found.tolist()))
         forbidden += len(found)

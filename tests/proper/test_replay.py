@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.proper.judge import assert_replay_agrees
-from tests.proper.replay_table import with_rules_only
+from tests.proper.replay_table import replay_bigrams, with_rules_only
 from tests.proper.small_tokenizers import merge_list, merge_lists, real, trained_byte_level, trained_metaspace
 from tests.proper.test_canonical import LETTERS
-from tokdfa.proper.replay import replay_bigrams, replay_merges
+from tokdfa.proper.replay import replay_merges
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 

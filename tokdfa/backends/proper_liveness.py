@@ -55,7 +55,6 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.proper_merge.marked_product import ENDS
-from tokdfa.backends.proper_merge.proper_states import Choices, combine_masks_kernel, write_allowed_tokens_kernel
 from tokdfa.core.interning import longer_keys, number_key, pack_pair
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
@@ -66,7 +65,7 @@ from tokdfa.vocabulary.mask_store import add_tokens_kernel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.proper_merge.proper_states import ProperStates, State
+    from tokdfa.backends.proper_merge.proper_states import Choices, ProperStates, State
     from tokdfa.backends.situation_source import SituationSource
     from tokdfa.mask import Mask
 
@@ -122,7 +121,6 @@ class ProperLiveness:
         canonicity = states.canonicity
         self._size = canonicity.size
         self._pair = pair_arrays(canonicity.rules, canonicity.derivations)
-        self._forbidden = canonicity.kept_masks
         self._lock = new_lock()
         self._row, self._targets = lru_cache(RECENT)(self._read_row), lru_cache(RECENT)(texts.targets)
         self._readable = lru_cache(READABLE)(self._read_mask)
@@ -139,16 +137,7 @@ class ProperLiveness:
         choices = self._choices.get((situation, last < 0, keys))
         if choices is None:
             choices = self._make_choices(situation, last < 0, keys)
-        if last < 0:
-            np.copyto(out, choices.direct)
-            return
-        forbidden = self._forbidden.get(last)
-        if forbidden is None:
-            forbidden = self.states.canonicity.forbidden_after(last)
-        if choices.direct_tokens is not None:
-            write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
-        else:
-            combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
+        choices.fill(last, self.states.canonicity, out)
 
     def goes_on(self, situation: int, proper: State) -> bool:
         """Whether the last token of `proper`, which led to `situation`, goes on for `lookahead` tokens."""
@@ -163,16 +152,11 @@ class ProperLiveness:
     def _make_choices(self, situation: int, fresh: bool, keys: tuple[int, ...]) -> Choices:
         """What the last token has a say in, and what it has not; `fresh`: a piece has just begun."""
         with self._lock:
-            direct, after_border = (masks.allocate_mask(self._size) for _ in range(2))
-            for key in keys:
-                direct |= self._find_bits(situation, key)
-                border = -1 if fresh else self.states.behind_border(key)
-                if border >= 0:
-                    after_border |= self._find_bits(situation, border)
-            if self.can_end(situation, (-1, keys)):
-                for end in self.states.canonicity.vocabulary.end_tokens:
-                    masks.set_token(direct if fresh else after_border, end)
-            choices = Choices(direct, after_border, fresh)
+
+            def add_tokens(key: int, out: Mask) -> None:
+                out |= self._find_bits(situation, key)
+
+            choices = self.states.gather(fresh, keys, add_tokens, self.can_end(situation, (-1, keys)))
             self._make_room(choices.nbytes)
             self._choices[situation, fresh, keys] = choices
             return choices

@@ -24,8 +24,8 @@ from tokdfa.errors import VocabularyError
 from tokdfa.mask import Mask, allocate_mask, check_mask
 from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.derivations import merge_letters
+from tokdfa.proper.intervals import predecessor_side
 from tokdfa.proper.merge_rules import letter_tokens
-from tokdfa.proper.predecessors import build_predecessors
 from tokdfa.proper.whole_pieces import build_whole_pieces
 from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 
     from tokdfa.proper.byte_fallback import ByteFallback
     from tokdfa.proper.derivations import Derivations
-    from tokdfa.proper.intervals import IntervalLists
+    from tokdfa.proper.intervals import IntervalLists, Side
     from tokdfa.proper.merge_rules import Int32, MergeRules
     from tokdfa.proper.merge_tree import MergeTree
-    from tokdfa.proper.predecessors import Predecessors
     from tokdfa.proper.whole_pieces import WholePieces
     from tokdfa.vocabulary.merge_source import MergeSource
     from tokdfa.vocabulary.trie import TokenTrie
@@ -115,9 +114,9 @@ class Canonicity:
         return np.flatnonzero(candidates & ~self.derivations.is_proper).astype(np.int32)
 
     @cached_property
-    def predecessors(self) -> Predecessors:
-        """What tells which tokens a given one may not follow; made at first use."""
-        return build_predecessors(self.rules, self.derivations, self.fallback)
+    def predecessors(self) -> Side:
+        """What `list_predecessors_kernel` needs to tell which tokens a given one may not follow; made at first use."""
+        return predecessor_side(self.rules, self.derivations, self.fallback)
 
     @cached_property
     def whole_piece_encodings(self) -> dict[int, tuple[int, ...]]:

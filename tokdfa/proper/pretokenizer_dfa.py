@@ -12,7 +12,6 @@ nothing is accepted does not exist; a run that dies (-1) has no continuation at 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,6 @@ from tokdfa.errors import AutomatonError, TokenizerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from tokdfa.core.stored_file import Arrays, Header
 
@@ -121,15 +119,6 @@ class MarkedDfa(Dfa):
             places.append(link[0])
             link = link[1]
         return places[::-1], len(data)
-
-    def save(self, path: str | Path, description: str = "") -> None:
-        """Write the automaton into a file, which appears whole or not at all. Raises TokenizerError."""
-        FORMAT.write(path, *self.parts(description))
-
-    @classmethod
-    def load(cls, path: str | Path, description: str = "") -> MarkedDfa:
-        """Read a file of `save`. Raises TokenizerError: no such file, damaged, or saved with another description."""
-        return FORMAT.read(path, partial(cls.of_parts, description))
 
     def parts(self, description: str) -> tuple[Header, Arrays]:
         """What a file of the automaton holds."""

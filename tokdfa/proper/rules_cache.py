@@ -19,7 +19,7 @@ from tokdfa.core.stored_file import Format, code_stamp
 from tokdfa.proper.byte_fallback import ByteFallback, build_byte_fallback
 from tokdfa.proper.canonical import Canonicity
 from tokdfa.proper.derivations import Derivations, derive_tokens, merge_letters
-from tokdfa.proper.intervals import IntervalLists, build_lists
+from tokdfa.proper.intervals import IntervalLists, build_lists, list_predecessors_kernel
 from tokdfa.proper.merge_rules import MergeRules, extract_rules, letter_tokens
 from tokdfa.proper.merge_tree import MergeTree, build_merge_tree
 from tokdfa.proper.verify import check_against_reference
@@ -186,6 +186,6 @@ def _warm_up() -> None:
     loaded = LoadedTokenizer(vocabulary, lambda text: list(text.encode()), str, b"", lambda: source)
     made = build_canonicity(Tokenizer("toy", loaded))
     made.pair_is_canonical(0, 1)
-    made.predecessors.forbidden_before(1)
+    list_predecessors_kernel(1, made.predecessors)
     made.rules.find(0, 1)
     merge_letters(made.rules, [0, 1])

@@ -13,18 +13,18 @@ last token. No merge rule contains it, so nothing merges across it.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.backends.proper_merge.marked_product import ENDS, piece_automaton
+from tokdfa.backends.proper_merge.proper_rows import ProperRows, token_reader
 from tokdfa.core.budget import hold, spend
+from tokdfa.proper.whole_pieces import build_whole_pieces
 from tokdfa.token_automata.token_rows import TokenRows
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from tokdfa.backends.proper_merge.marked_product import PieceAutomaton
     from tokdfa.proper.canonical import Canonicity
     from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 
@@ -34,8 +34,8 @@ def marker_letter(canonicity: Canonicity) -> int:
     return canonicity.size
 
 
-#: What a state takes, and an entry of it; and what an entry holds.
-NS_PER_STATE, NS_PER_ENTRY, BYTES_PER_ENTRY = 30_000, 500, 60
+#: What an entry of a row takes, and what it holds.
+NS_PER_ENTRY, BYTES_PER_ENTRY = 500, 60
 
 
 def letter_automaton(marked: MarkedDfa, canonicity: Canonicity, inside: int = 0) -> TokenRows:
@@ -50,58 +50,21 @@ def letter_automaton(marked: MarkedDfa, canonicity: Canonicity, inside: int = 0)
     pieces = piece_automaton(marked, canonicity.fallback, inside=inside)
     if pieces.starts[0] < 0:
         return nothing
-    table = pieces.table.reshape(-1, pieces.classes)
-    table = np.where(table >= 0, table // pieces.classes, -1)
-    table = np.append(table, np.full((1, pieces.classes), -1, dtype=np.int32), axis=0)  # its last row is that of -1
-    letters: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[bool]]] = [
-        # where such letters may begin at all, which settles most of them for most states
-        (tokens, columns, np.any(table[:, np.unique(columns[0])] >= 0, axis=1).tolist())
-        for tokens, columns in _columns_of_letters(canonicity, pieces)
-    ]
-    number = {pieces.starts[0]: 0}  # state of the pieces -> letter state
-    found = [pieces.starts[0]]
-    rows: list[dict[int, int]] = []
-    for state in found:  # the loop sees what it appends
-        spend(NS_PER_STATE)
-        row: dict[int, int] = {}
-        for tokens, columns, begins in letters:
-            if not begins[state]:
-                continue
-            reached = table[state].take(columns[0])
-            there = np.flatnonzero(reached >= 0)
-            reached = reached[there]
-            for column in columns[1:]:
-                reached = table[reached, column[there]]
-                there, reached = there[reached >= 0], reached[reached >= 0]
-            row.update(zip(tokens[there].tolist(), reached.tolist(), strict=True))
-        if pieces.marker[state] >= 0:
-            row[marker_letter(canonicity)] = int(pieces.marker[state])
-        for token, target in row.items():
-            if target not in number:
-                number[target] = len(found)
-                found.append(target)
-            row[token] = number[target]
-        spend(NS_PER_ENTRY * len(row))
-        hold(BYTES_PER_ENTRY * len(row))
-        rows.append(row)
-    return TokenRows(rows, (pieces.can_stop[found] & ENDS != 0).tolist(), 0).trimmed()
-
-
-def _columns_of_letters(
-    canonicity: Canonicity, pieces: PieceAutomaton
-) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """(tokens, the columns by which each is read: shape (length, tokens)) of letters of one length, and byte tokens."""
-    groups: dict[int, list[tuple[int, bytes]]] = {}
-    for letter, token in canonicity.letter_tokens.items():
-        groups.setdefault(len(letter), []).append((token, letter))
-    found = []
-    for length, group in groups.items():
-        texts = np.frombuffer(b"".join(letter for _, letter in group), dtype=np.uint8).reshape(len(group), length)
-        found.append(
-            (np.array([token for token, _ in group]), np.ascontiguousarray(pieces.byte_class[texts].T, dtype=np.int64))
-        )
-    if canonicity.fallback is not None:
-        spoken = np.flatnonzero(pieces.fallback_class >= 0)
-        tokens = canonicity.fallback.tokens[spoken].astype(np.int64)
-        found.append((tokens, pieces.fallback_class[None, spoken].astype(np.int64)))
-    return found
+    trie = canonicity.vocabulary.trie
+    no_tokens = np.zeros(canonicity.size, dtype=np.bool_)
+    are_letters = no_tokens.copy()
+    are_letters[[*canonicity.letter_tokens.values()]] = True
+    whole = build_whole_pieces({}, trie.rank_of), trie.filter(no_tokens)
+    reader = token_reader(pieces, canonicity.fallback, trie.filter(are_letters), *whole)
+    found = ProperRows(reader, 1, np.iinfo(np.int64).max, every_state=True)
+    found.number(pieces.starts[0])
+    found.close()
+    spend(NS_PER_ENTRY * found.entry_count)
+    hold(BYTES_PER_ENTRY * found.entry_count)
+    tokens, targets = found.entries("tokens").tolist(), found.entries("targets").tolist()
+    offsets, states = found.states.columns["offsets"][: found.count + 1], found.states.words[: found.count]
+    rows = [dict(zip(tokens[begin:end], targets[begin:end], strict=True)) for begin, end in pairwise(offsets.tolist())]
+    for row, behind in zip(rows, pieces.marker[states].tolist(), strict=True):
+        if behind >= 0:
+            row[marker_letter(canonicity)] = found.states.find(behind)
+    return TokenRows(rows, (pieces.can_stop[states] & ENDS != 0).tolist(), 0).trimmed()

@@ -29,6 +29,11 @@ from tokdfa.vocabulary.byte_table import collect_tokens_kernel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tokdfa.backends.proper_merge.marked_product import PieceAutomaton
+    from tokdfa.proper.byte_fallback import ByteFallback
+    from tokdfa.proper.whole_pieces import WholePieces
+    from tokdfa.vocabulary.trie import TokenTrie
+
 
 class TokenReader(NamedTuple):
     """What reading a row needs; see `PieceAutomaton`, `WholePieces` and `TokenTrie` (ranked nodes)."""
@@ -50,6 +55,35 @@ class TokenReader(NamedTuple):
     terminal: npt.NDArray[np.bool_]
     root: int
     stack: npt.NDArray[np.int32]
+
+
+def token_reader(
+    automaton: PieceAutomaton,
+    fallback: ByteFallback | None,
+    trie: TokenTrie,
+    whole: WholePieces,
+    whole_trie: TokenTrie,
+) -> TokenReader:
+    """What reads the tokens of `trie` along `automaton`, and those of `whole_trie` as whole pieces."""
+    return TokenReader(
+        nodes=trie.ranked_nodes,
+        order=trie.order,
+        whole_nodes=whole_trie.ranked_nodes,
+        whole_order=whole_trie.order,
+        table=automaton.table,
+        classes=automaton.classes,
+        byte_class=automaton.byte_class,
+        fallback_class=automaton.fallback_class,
+        fallback_tokens=np.full(256, -1, dtype=np.int32) if fallback is None else fallback.tokens,
+        can_stop=automaton.can_stop,
+        marker=automaton.marker,
+        child_starts=whole.child_starts,
+        child_ranks=trie.rank_of[whole.child_tokens],
+        child_nodes=whole.child_nodes,
+        terminal=whole.terminal,
+        root=whole.root,
+        stack=np.empty(max(trie.depth_limit, whole_trie.depth_limit) + 1, dtype=np.int32),
+    )
 
 
 #: What a state has beside its key and where its row begins; what an entry of a row has.
@@ -165,23 +199,6 @@ class ProperRows:
 
 
 @kernel
-def read_token_kernel(table, byte_class, byte_data, begin, end, row):  # type: ignore[no-untyped-def]
-    """The row offset after bytes begin .. end-1, or -1."""
-    for position in range(begin, end):
-        row = np.int64(table[row + byte_class[byte_data[position]]])
-        if row < 0:
-            break
-    return row
-
-
-@kernel
-def _is_full_kernel(key, node_count, can_stop, terminal):  # type: ignore[no-untyped-def]
-    """See `ProperTable.is_full`."""
-    stop = can_stop[key // node_count]
-    return (stop & INSIDE) != 0 or ((stop & (ENDS | BORDERS)) != 0 and not terminal[key % node_count])
-
-
-@kernel
 def read_row_kernel(key, node_count, reader, begin, tokens, keys):  # type: ignore[no-untyped-def]
     """Write the row of a state from index `begin` on: tokens and the keys they lead to. Returns where it ends.
 
@@ -243,7 +260,9 @@ def number_targets_kernel(keys, begin, end, numbers, rows, reader, node_count, e
     can_stop, terminal = reader.can_stop, reader.terminal  # numba counts references to all that a call takes
     states = rows.states
     for k in range(begin, end):
-        if not every_state and _is_full_kernel(keys[k], node_count, can_stop, terminal):
+        stop = can_stop[keys[k] // node_count]
+        is_full = (stop & INSIDE) != 0 or ((stop & (ENDS | BORDERS)) != 0 and not terminal[keys[k] % node_count])
+        if is_full and not every_state:  # see `ProperTable.is_full`
             numbers[k] = -1
         else:
             number = intern_key(keys[k], states)

@@ -29,6 +29,8 @@ from tokdfa.proper.canonical import NARROW
 from tokdfa.vocabulary.mask_store import list_tokens_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from tokdfa.backends.proper_merge.proper_table import ProperTable
@@ -63,6 +65,19 @@ class Choices:
     @property
     def nbytes(self) -> int:
         return self.direct.nbytes + self.after_border.nbytes
+
+    def fill(self, last: int, canonicity: Canonicity, out: Mask) -> None:
+        """Overwrite `out` with the mask after the token `last` (-1: none)."""
+        if last < 0:
+            np.copyto(out, self.direct)
+            return
+        forbidden = canonicity.kept_masks.get(last)
+        if forbidden is None:
+            forbidden = canonicity.forbidden_after(last)
+        if self.direct_tokens is not None:
+            write_allowed_tokens_kernel(self.direct_tokens, self.border_tokens, forbidden, out)
+        else:
+            combine_masks_kernel(self.direct, self.after_border, forbidden, out)
 
 
 class ProperStates:
@@ -125,16 +140,7 @@ class ProperStates:
             states, transitions = table.settled_states, table.transitions
             choices = self._make_choices(last < 0, keys)
             settled = table.settled_states - states, table.transitions - transitions
-        if last < 0:
-            np.copyto(out, choices.direct)
-            return settled
-        forbidden = self._forbidden.get(last)
-        if forbidden is None:
-            forbidden = self.canonicity.forbidden_after(last)
-        if choices.direct_tokens is not None:
-            write_allowed_tokens_kernel(choices.direct_tokens, choices.border_tokens, forbidden, out)
-        else:
-            combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
+        choices.fill(last, self.canonicity, out)
         return settled
 
     def step(self, state: State, token: int) -> State | None:
@@ -180,27 +186,31 @@ class ProperStates:
         return self._marker[key // self._nodes] * self._nodes + self.table.root
 
     def _make_choices(self, fresh: bool, keys: tuple[int, ...]) -> Choices:
-        """Mdirect and Mborder; `fresh`: the piece has just begun, so that no border stands here.
-
-        End tokens are in the one that the last token has no say in.
-        """
-        direct, after_border = (allocate_mask(self.canonicity.size) for _ in range(2))
-        for key in keys:
-            self.table.add_live_tokens(key, direct)
-            border = -1 if fresh else self.behind_border(key)
-            if border >= 0:
-                self.table.add_live_tokens(border, after_border)
-        if any(self._may_stop(key, ENDS) for key in keys):
-            ends = direct if fresh else after_border
-            for end in self.canonicity.vocabulary.end_tokens:
-                set_token(ends, end)
-        choices = Choices(direct, after_border, fresh)
+        choices = self.gather(fresh, keys, self.table.add_live_tokens, self.can_end((-1, keys)))
         with self.table.lock:
             if self._kept_bytes > self._max_bytes:
                 self._choices, self._kept_bytes = {}, 0
             self._choices[fresh, keys] = choices
             self._kept_bytes += choices.nbytes
         return choices
+
+    def gather(
+        self, fresh: bool, keys: tuple[int, ...], add_tokens: Callable[[int, Mask], None], can_end: bool
+    ) -> Choices:
+        """Mdirect and Mborder; `fresh`: the piece has just begun, so that no border stands here.
+
+        `add_tokens`: adds the tokens of a key to a mask. End tokens are in the one that the last token has no say in.
+        """
+        direct, after_border = (allocate_mask(self.canonicity.size) for _ in range(2))
+        for key in keys:
+            add_tokens(key, direct)
+            border = -1 if fresh else self.behind_border(key)
+            if border >= 0:
+                add_tokens(border, after_border)
+        if can_end:
+            for end in self.canonicity.vocabulary.end_tokens:
+                set_token(direct if fresh else after_border, end)
+        return Choices(direct, after_border, fresh)
 
 
 @kernel

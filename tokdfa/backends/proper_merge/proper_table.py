@@ -10,7 +10,7 @@ Liveness. A state is *full* if it is live whatever the last token: where the tex
 any other state q, (q, u) is live iff some live token of q is canonical after u: a least fixpoint (002 finds it by a
 search over pairs of states of two automata). Instead of pairs, we keep for each state the *suspects*: the tokens that
 all live tokens tried so far refuse to follow. The first live token v brings the tokens that v may not follow (a few
-intervals, `tokdfa.proper.predecessors`), each further one strikes some off; nearly always nothing is left after a few,
+intervals, `tokdfa.proper.intervals`), each further one strikes some off; nearly always nothing is left after a few,
 and the state is as good as full. A pair with a suspect is decided by going through the live tokens.
 
 Only states that a question needs get rows: a mask needs the liveness of its targets, which needs the rows of those that
@@ -28,13 +28,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.backends.proper_merge.marked_product import BORDERS, ENDS, INSIDE
-from tokdfa.backends.proper_merge.proper_rows import ProperRows, TokenReader, read_row_kernel, read_token_kernel
+from tokdfa.backends.proper_merge.proper_rows import ProperRows, read_row_kernel, token_reader
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
 from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays
-from tokdfa.proper.intervals import longer_kernel
-from tokdfa.proper.predecessors import list_predecessors_kernel
+from tokdfa.proper.intervals import list_predecessors_kernel
 from tokdfa.proper.whole_pieces import WHOLE
 from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
@@ -74,36 +73,18 @@ class ProperTable:
                 limit="states",
                 value=np.iinfo(np.int32).max // self.node_count,
             )
-        fallback = canonicity.fallback
-        reader = TokenReader(
-            nodes=trie.ranked_nodes,
-            order=trie.order,
-            whole_nodes=whole_trie.ranked_nodes,
-            whole_order=whole_trie.order,
-            table=automaton.table,
-            classes=automaton.classes,
-            byte_class=automaton.byte_class,
-            fallback_class=automaton.fallback_class,
-            fallback_tokens=np.full(256, -1, dtype=np.int32) if fallback is None else fallback.tokens,
-            can_stop=automaton.can_stop,
-            marker=automaton.marker,
-            child_starts=whole.child_starts,
-            child_ranks=trie.rank_of[whole.child_tokens],
-            child_nodes=whole.child_nodes,
-            terminal=whole.terminal,
-            root=whole.root,
-            stack=np.empty(max(trie.depth_limit, whole_trie.depth_limit) + 1, dtype=np.int32),
-        )
+        reader = token_reader(automaton, canonicity.fallback, trie, whole, whole_trie)
         # What `step` reads: views, as indexing a numpy array from Python is twice as slow.
         self._table, self._classes, self._can_stop = automaton.table.data, automaton.classes, automaton.can_stop.data
         self._fallback_class = automaton.fallback_class.data
+        fallback = canonicity.fallback
         self._byte_of = None if fallback is None else fallback.byte_of.data
         self._terminal = whole.terminal.data
         self._usable, self._offsets = canonicity.usable.data, canonicity.vocabulary.offsets.data
         self._whole_tokens, self._children = canonicity.whole_piece_encodings, whole.children
-        self._texts = automaton.table, automaton.byte_class, canonicity.vocabulary.byte_data
+        self._texts, self._byte_class = canonicity.vocabulary.byte_data.data, automaton.byte_class.data
         self._pair = pair_arrays(canonicity.rules, canonicity.derivations)
-        self._before = canonicity.predecessors.arrays
+        self._before = canonicity.predecessors
         self._rows = ProperRows(reader, self.node_count, max_transitions, every_state)
         self._row = tuple(np.empty(self._rows.row_room, dtype=np.int32) for _ in range(2))
         self._suspects = np.empty(1024, dtype=np.int32)
@@ -202,8 +183,12 @@ class ProperTable:
         return target // self._classes * nodes + node
 
     def _read_bytes(self, state: int, token: int) -> int:
-        begin, end = self._offsets[token], self._offsets[token + 1]
-        return int(read_token_kernel(*self._texts, begin, end, state * self._classes))
+        table, byte_class, row = self._table, self._byte_class, state * self._classes
+        for byte in self._texts[self._offsets[token] : self._offsets[token + 1]]:
+            row = table[row + byte_class[byte]]
+            if row < 0:
+                break
+        return row
 
     def _state(self, key: int) -> int:
         """The number of a state that is not full, its row made and settled. The caller holds the lock."""
@@ -311,11 +296,11 @@ def _clear_suspects_kernel(state, rows, suspects, used, pair, before):  # type: 
         place, chosen = first + tried + k, first + tried + k * left_over // tries
         rows.live_tokens[place], rows.live_tokens[chosen] = rows.live_tokens[chosen], rows.live_tokens[place]
     if rows.status[state] == _NONE:
-        left = list_predecessors_kernel(rows.live_tokens[first + tried], *before)
+        left = list_predecessors_kernel(rows.live_tokens[first + tried], before)
         for k in range(1, tries):
             if len(left) <= TRIES:
                 break
-            other = list_predecessors_kernel(rows.live_tokens[first + tried + k], *before)
+            other = list_predecessors_kernel(rows.live_tokens[first + tried + k], before)
             if len(other) < len(left):
                 left = other
         left = np.sort(left)
@@ -337,7 +322,7 @@ def _clear_suspects_kernel(state, rows, suspects, used, pair, before):  # type: 
     if rows.status[state] == _NONE:
         used += remaining
         while used > len(suspects):
-            suspects = longer_kernel(suspects)
+            suspects = np.concatenate((suspects, suspects))
     for k in range(remaining):
         suspects[start + k] = left[k]
     rows.suspect_ends[state] = start + remaining

@@ -52,6 +52,7 @@ from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
+from tokdfa.token_automata.columns import reached_states
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -142,7 +143,8 @@ class VegasTable(ProperTable):
         self.tables, self.max_transitions = tables, max_transitions
         self.is_cut = find_cuts(automaton, canonicity)
         self._cuts = self.is_cut.data
-        self._by_byte = automaton.table.reshape(-1, automaton.classes)
+        self._table_of_states = automaton.table.reshape(-1, automaton.classes)
+        self._moves = self._list_moves()
         self._place: dict[int, tuple[PartTable, int]] = {}  # state -> its table and its number there
         self._used: dict[int, PartTable] = {}
         self._settled_states = self._settled_transitions = 0
@@ -167,7 +169,8 @@ class VegasTable(ProperTable):
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + self.is_cut.nbytes + sum(part.nbytes for part in self._used.values())
+        own = sum(array.nbytes for array in (self.is_cut, *self._moves))
+        return super().nbytes + own + sum(part.nbytes for part in self._used.values())
 
     def is_full(self, key: int) -> bool:
         return bool(self._cuts[key]) or super().is_full(key)
@@ -240,24 +243,31 @@ class VegasTable(ProperTable):
                 found = self._place[key]
             return found
 
-    def _take_out(self, key: int) -> tuple[Int32, PieceAutomaton]:
-        """(the states of a part by their numbers, but for the sink; the part), entered at the state `key`."""
+    def _list_moves(self) -> tuple[npt.NDArray[np.int64], Int32]:
+        """(where the moves of each state begin, the states they lead to), but for what is closed.
+
+        By bytes, ascending, so that the order does not depend on how this constraint's bytes fall into classes.
+        """
         whole = self.automaton
-        order = np.empty(whole.state_count, dtype=np.int32)
-        # by bytes, ascending, so that the order does not depend on how this constraint's bytes fall into classes
         both = np.concatenate([whole.byte_class.astype(np.int32), whole.fallback_class])
         _, firsts = np.unique(both, return_index=True)
         columns = both[np.sort(firsts)]
-        columns = columns[columns >= 0]
-        closed = self.is_cut | (whole.can_stop & INSIDE != 0)
-        count = _order_part_kernel(self._by_byte, columns, closed, key, order)
-        order = order[:count].copy()
-        spend(10 * count * len(columns))
+        rows = self._table_of_states[:, columns[columns >= 0]]
+        targets = rows // whole.classes
+        leads_on = (rows >= 0) & ~(self.is_cut | (whole.can_stop & INSIDE != 0))[targets]
+        return np.append(0, np.cumsum(leads_on.sum(axis=1))), targets[leads_on]
+
+    def _take_out(self, key: int) -> tuple[Int32, PieceAutomaton]:
+        """(the states of a part by their numbers, but for the sink; the part), entered at the state `key`."""
+        whole = self.automaton
+        order = reached_states(key, *self._moves)[0].copy()
+        count = len(order)
+        spend(10 * count * whole.classes)
         number = np.full(whole.state_count + 1, count, dtype=np.int32)  # what is closed is the sink
         number[order] = np.arange(count, dtype=np.int32)
         if self.is_cut[key]:
             number[key] = count
-        rows = self._by_byte[order]
+        rows = self._table_of_states[order]
         targets = np.where(rows >= 0, number[rows // whole.classes] * np.int32(whole.classes), np.int32(-1))
         table = np.concatenate([targets, np.full((1, whole.classes), -1, dtype=np.int32)]).astype(np.int32).ravel()
         stops = np.append(whole.can_stop[order], np.uint8(INSIDE))
@@ -315,23 +325,3 @@ def _mark_crossed_kernel(nodes, spare, by_byte, sources, stack, crossed):  # typ
                     crossed[stack[between] // classes] = True
             place += 1
     return visited
-
-
-@kernel
-def _order_part_kernel(table, columns, closed, entry, order):  # type: ignore[no-untyped-def]
-    """Write the states of a part in breadth-first order, the entry first; `table` has row offsets. Returns how many."""
-    classes = table.shape[1]
-    seen = closed.copy()
-    seen[entry] = True
-    order[0] = entry
-    count, head = 1, 0
-    while head < count:
-        state = order[head]
-        head += 1
-        for column in columns:
-            target = table[state, column]
-            if target >= 0 and not seen[target // classes]:
-                seen[target // classes] = True
-                order[count] = target // classes
-                count += 1
-    return count
