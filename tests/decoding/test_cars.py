@@ -17,7 +17,7 @@ from tests.decoding.models import (
     skewed_model,
     target_sequences,
 )
-from tokdfa.decoding import cars, prefix_tree
+from tokdfa.decoding import prefix_tree
 from tokdfa.decoding.cars import CarsSampler, draw_by_cars
 from tokdfa.errors import OptionError
 from tokdfa.models.cache import CachedModel
@@ -34,8 +34,7 @@ def test_what_is_kept_is_exact_whatever_was_refused_before(monkeypatch: pytest.M
     compiled, total = compile_words(FEW), sum(target.values())
 
     def run(draw: object) -> tuple[tuple[int, ...], ...]:
-        for place in (cars, prefix_tree):
-            monkeypatch.setattr(place, "draw_index", lambda cumulative, generator: draw(cumulative))
+        monkeypatch.setattr(prefix_tree, "draw_index", lambda cumulative, generator: draw(cumulative))
         return draw_by_cars(model, compiled, samples=1, max_tokens=max_tokens, max_drafts=2).sequences
 
     chances: dict[tuple[tuple[int, ...], ...], float] = defaultdict(float)

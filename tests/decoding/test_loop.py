@@ -150,7 +150,7 @@ def test_errors() -> None:
         generate(model, DeadEnd(COMPILED))
     wider = Vocabulary([b"a", b"b"], end_tokens=[2], size=12)
     other = Vocabulary([b"x"], end_tokens=[2], size=LETTERS.size)
-    with pytest.raises(ModelError, match="9 tokens against 12"):
+    with pytest.raises(ModelError, match="9 against 12"):
         generate(model, TokenIndex(wider).compile(Choice(["ab"])))
     with pytest.raises(ModelError, match="9 other tokens"):
         generate(model, TokenIndex(other).compile(Choice(["x"])))

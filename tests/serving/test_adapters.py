@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tokdfa
+from tokdfa.core.packages import derived
 from tokdfa.errors import MissingDependency, SchemaError, TokenRefused
 from tokdfa.serving import sglang_adapter, vllm_adapter
 
@@ -86,11 +87,11 @@ class VllmBackend(ABC):
 
 @pytest.fixture
 def vllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    vllm_adapter._derived.cache_clear()
+    derived.cache_clear()
     names = {"StructuredOutputGrammar": VllmGrammar, "StructuredOutputBackend": VllmBackend}
-    install(monkeypatch, vllm_adapter.INTERFACE, **names)
+    install(monkeypatch, vllm_adapter.INTERFACE[0], **names)
     yield vllm_adapter.make_backend("config", tokdfa.load_tokenizer("bytes"), SIZE)
-    vllm_adapter._derived.cache_clear()
+    derived.cache_clear()
 
 
 def allowed(row: Any) -> list[int]:
@@ -191,11 +192,11 @@ class SglangBackend:
 
 @pytest.fixture
 def sglang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    sglang_adapter._derived.cache_clear()
+    derived.cache_clear()
     known: dict[str, Any] = {}
     install(
         monkeypatch,
-        sglang_adapter.INTERFACE,
+        sglang_adapter.INTERFACE[0],
         BaseGrammarObject=SglangGrammar,
         BaseGrammarBackend=SglangBackend,
         INVALID_GRAMMAR_OBJ=SglangGrammar(),
@@ -205,7 +206,7 @@ def sglang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made = known["tokdfa"]("server args", tokdfa.load_tokenizer("bytes"), SIZE, {END})
     yield made
     made.executor.shutdown()
-    sglang_adapter._derived.cache_clear()
+    derived.cache_clear()
 
 
 def test_sglang_generates(sglang: Any) -> None:
@@ -262,7 +263,7 @@ def test_sglang_dispatches_every_kind(sglang: Any, caplog: pytest.LogCaptureFixt
             grammar.accept_token(token)
         assert grammar.is_terminated()
     refused = sglang.dispatch_regex("(a")
-    assert refused is sys.modules[sglang_adapter.INTERFACE].INVALID_GRAMMAR_OBJ
+    assert refused is sys.modules[sglang_adapter.INTERFACE[0]].INVALID_GRAMMAR_OBJ
     assert "position" in caplog.text
 
 

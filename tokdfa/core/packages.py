@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import MissingDependency
@@ -86,6 +87,13 @@ def import_library(module: str, purpose: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise missing_import(module, purpose) from error
+
+
+@cache
+def derived(kind: type, module: str, purpose: str, base: str) -> Any:
+    """`kind` as a subclass of a library's class, not imported before it is needed. Raises MissingDependency."""
+    found = getattr(import_library(module, purpose), base)
+    return kind if issubclass(kind, found) else type(kind.__name__, (kind, found), {"__module__": kind.__module__})
 
 
 def missing_import(module: str, purpose: str) -> MissingDependency:

@@ -27,49 +27,25 @@ prefixes that are seen again cost a model row again, unless the model is a `tokd
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.decoding.draws import Costs, Draws, Eos, Target, check_count
-from tokdfa.decoding.prefix_tree import Node
-from tokdfa.decoding.sampling import draw_index, log_total, random_generator
+from tokdfa.decoding.prefix_tree import TreeSampler
+from tokdfa.decoding.sampling import log_total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
-
     from tokdfa.backends.base import CompiledConstraint
-    from tokdfa.decoding.sampling import Floats
+    from tokdfa.decoding.draws import Draws, Eos
     from tokdfa.models.base import LanguageModel
 
 
-class _Draft(NamedTuple):
-    """A draft's tokens, the end token included, whether it is complete, and the log of its importance weight."""
-
-    tokens: list[int]
-    is_complete: bool
-    log_weight: float
-
-
-class AlignedSampler:
+class AlignedSampler(TreeSampler):
     """Draws sequences and learns from each; see the module's docstring. Raises what `draw_by_asap` does."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        compiled: CompiledConstraint,
-        context: Sequence[int] = (),
-        *,
-        max_tokens: int = 256,
-        eos: Eos = "counted",
-        seed: int = 0,
-    ) -> None:
-        self._target = Target(model, compiled, context, max_tokens, eos)
-        self._generator = random_generator(seed)
-        self._root = Node()
-        self._start = self._target.start()
+    refuses = False
 
     def log_bound(self, tokens: Sequence[int] = ()) -> float:
         """The log of the upper bound on the mass that completes `tokens`; of Z for none; 0 for a prefix never seen."""
@@ -88,58 +64,12 @@ class AlignedSampler:
         unbiased for Z if `max_drafts` equals `samples` (a dropped draft has weight 0).
         """
         started = time.perf_counter_ns()
-        check_count("samples", samples)
-        limit = 10 * samples if max_drafts is None else max_drafts
-        check_count("max_drafts", limit)
-        costs = Costs()
-        kept: list[_Draft] = []
-        drafts = 0
-        while len(kept) < samples and drafts < limit and self._root.log_bound > -np.inf:
-            draft = self._draw_one(costs)
-            drafts += 1
-            if draft.is_complete:
-                kept.append(draft)
-        sequences = [self._target.text_tokens(draft.tokens) for draft in kept]
-        if not weighted:
-            return self._target.draws(costs, started, sequences, drafts, self._root.log_bound)
-        log_weights = np.array([draft.log_weight for draft in kept])
-        log_mass = log_total(log_weights) - float(np.log(max(drafts, 1)))
-        return self._target.draws(costs, started, sequences, drafts, log_mass, log_weights)
-
-    def _draw_one(self, costs: Costs) -> _Draft:
-        """One draft, and what is learned from it."""
-        target, matcher = self._target, self._start.fork()
-        path, tokens, log_weight = [self._root], list[int](), 0.0
-        is_complete = target.is_complete(matcher, costs)
-        while not is_complete and len(tokens) < target.max_tokens:
-            allowed = costs.allowed(matcher)
-            ((_, row),) = costs.rows(target.model, [target.prefix(tokens)])
-            chosen = self._choose(path[-1], allowed, row[allowed])
-            if chosen is None:
-                break
-            token, log_factor = chosen
-            log_weight += log_factor
-            path.append(path[-1].children[token][1])
-            tokens.append(token)
-            matcher.advance(token)
-            is_complete = target.is_complete(matcher, costs)
-        path[-1].log_bound = 0.0 if is_complete else -np.inf
-        for node in reversed(path[:-1]):
-            node.tighten()
-        return _Draft(tokens, is_complete, log_weight)
-
-    def _choose(self, node: Node, allowed: npt.NDArray[np.int64], logs: Floats) -> tuple[int, float] | None:
-        """The next token, for which `node` gets a child, and log(norm / bound); None if no mass is left.
-
-        `allowed`: the allowed tokens, ascending; `logs`: their log-probabilities, float64.
-        """
-        expected = node.expected(allowed, logs)
-        log_norm = log_total(expected)
-        if log_norm == -np.inf:
-            return None
-        place = draw_index(np.cumsum(np.exp(expected - log_norm)), self._generator)
-        child = node.enter(allowed, logs, place)
-        return int(allowed[place]), log_norm - child.log_bound
+        drawn = self._draw(samples, 10 * samples if max_drafts is None else max_drafts)
+        log_mass, log_weights = self._root.log_bound, None
+        if weighted:
+            log_weights = drawn.log_weights
+            log_mass = log_total(log_weights) - float(np.log(max(drawn.begun, 1)))
+        return self._target.draws(drawn.costs, started, drawn.sequences, drawn.begun, log_mass, log_weights)
 
 
 def draw_by_asap(

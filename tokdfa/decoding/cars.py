@@ -25,36 +25,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.decoding.draws import Costs, Draws, Eos, Target, check_count
-from tokdfa.decoding.prefix_tree import Node, Path, happens
-from tokdfa.decoding.sampling import Floats, draw_index, log_total, random_generator
+from tokdfa.decoding.prefix_tree import TreeSampler
+from tokdfa.decoding.sampling import log_total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.backends.base import CompiledConstraint
-    from tokdfa.decoding.prefix_tree import Tokens
+    from tokdfa.decoding.draws import Draws, Eos
     from tokdfa.models.base import LanguageModel
 
 
-class CarsSampler:
+class CarsSampler(TreeSampler):
     """Draws sequences and learns from each refused draft; see the module. Raises what `draw_by_cars` does."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        compiled: CompiledConstraint,
-        context: Sequence[int] = (),
-        *,
-        max_tokens: int = 256,
-        eos: Eos = "counted",
-        backtrack: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self._target = Target(model, compiled, context, max_tokens, eos)
-        self._backtrack = backtrack
-        self._generator = random_generator(seed)
-        self._root = Node()
+    refuses = True
 
     @property
     def log_bound(self) -> float:
@@ -65,60 +50,9 @@ class CarsSampler:
         """`samples` further sequences of equal weight, or fewer if `max_drafts` (default: 1000 times `samples`) do not
         give them. `log_mass`: see the module's docstring; -inf if nothing was kept."""
         started = time.perf_counter_ns()
-        check_count("samples", samples)
-        limit = 1000 * samples if max_drafts is None else max_drafts
-        check_count("max_drafts", limit)
-        path = Path(self._target, Costs())
-        kept: list[tuple[int, ...]] = []
-        log_bounds: list[float] = []
-        drafts = 0
-        while len(kept) < samples and drafts < limit and self._root.log_bound > -np.inf:
-            log_bound = self._root.log_bound
-            if not self._backtrack:
-                path.forget()
-            tokens = self._draft(path)
-            drafts += 1
-            if tokens is not None:
-                kept.append(self._target.text_tokens(tokens))
-                log_bounds.append(log_bound)
-        log_mass = log_total(np.array(log_bounds)) - float(np.log(max(drafts, 1)))
-        return self._target.draws(path.costs, started, kept, drafts, log_mass)
-
-    def _draft(self, path: Path) -> list[int] | None:
-        """The tokens of a draft, the end token included, None if it was refused; what it taught is in the bounds."""
-        nodes = [self._root]
-        is_kept = self._walk(path, nodes)
-        if not is_kept and len(nodes) > 1 and not nodes[-1].is_known:
-            nodes[-1].log_bound = -np.inf  # a prefix that is as long as it may be
-        for node in reversed(nodes):
-            if node.is_known:
-                node.tighten()
-        return path.tokens(len(nodes) - 1) if is_kept else None
-
-    def _walk(self, path: Path, nodes: list[Node]) -> bool:
-        """Walk a draft, appending its nodes; whether it came to its end."""
-        while not path.is_complete(depth := len(nodes) - 1):
-            if depth == self._target.max_tokens:
-                return False
-            tokens, logs = path.question(depth)
-            place = self._choose(nodes[-1], tokens, logs)
-            if place is None:
-                return False
-            nodes.append(nodes[-1].enter(tokens, logs, place))
-            path.go(depth, int(tokens[place]))
-        return True
-
-    def _choose(self, node: Node, tokens: Tokens, logs: Floats) -> int | None:
-        """The place of the next token; None if what was drawn is not among `tokens`, which only a new prefix can do."""
-        is_new = not node.is_known
-        node.look(tokens, logs)
-        expected = node.expected(tokens, logs)
-        log_norm = log_total(expected)
-        if log_norm == -np.inf:
-            return None
-        if is_new and not happens(float(np.exp(log_norm)), self._generator):
-            return None
-        return draw_index(np.cumsum(np.exp(expected - log_norm)), self._generator)
+        drawn = self._draw(samples, 1000 * samples if max_drafts is None else max_drafts)
+        log_mass = log_total(drawn.log_bounds) - float(np.log(max(drawn.begun, 1)))
+        return self._target.draws(drawn.costs, started, drawn.sequences, drawn.begun, log_mass)
 
 
 def draw_by_cars(

@@ -166,7 +166,7 @@ class Target:
             raise ArgumentError(
                 f"compiled is what tokdfa.compile or tokdfa.constrain returns, not a {type(compiled).__name__}"
             )
-        check_vocabularies(model, compiled)
+        check_vocabulary(model, compiled.vocab, f"the constraint {compiled.constraint.name!r}")
         check_count("max_tokens", max_tokens)
         check_eos(eos)
         self.model, self.compiled, self.max_tokens, self.eos = model, compiled, max_tokens, eos
@@ -225,14 +225,14 @@ class Target:
         )
 
 
-def check_vocabularies(model: LanguageModel, compiled: CompiledConstraint) -> None:
-    """Raise ModelError unless the model's tokens are the constraint's: the same size, bytes and end tokens."""
-    own, other = model.vocabulary, compiled.vocab
-    if own.size != other.size or own.fingerprint != other.fingerprint:
-        what = f"{own.size} tokens against {other.size}" if own.size != other.size else f"{own.size} other tokens"
+def check_vocabulary(model: LanguageModel, vocabulary: Vocabulary, owner: str) -> None:
+    """Raise ModelError unless the rows of `model` are about the tokens of `vocabulary`, which belongs to `owner`."""
+    own = model.vocabulary
+    if own is not vocabulary and (own.size, own.fingerprint) != (vocabulary.size, vocabulary.fingerprint):
+        what = f"{own.size} against {vocabulary.size}" if own.size != vocabulary.size else f"{own.size} other ones"
         raise ModelError(
-            f"{model.name} and the constraint {compiled.constraint.name!r} have different vocabularies ({what});"
-            " compile the constraint for model.vocabulary"
+            f"{model.name} and {owner} have different vocabularies, of {what}: take model.vocabulary, or load both with"
+            " the same tokenizer and the same logit width"
         )
 
 

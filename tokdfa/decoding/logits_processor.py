@@ -28,9 +28,10 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.core.arguments import as_integer
+from tokdfa.core.packages import derived
 from tokdfa.decoding.torch_masks import apply_masks
 from tokdfa.errors import EmptyMask, ModelError, TokenRefused
-from tokdfa.models.gguf_weights import import_lm
+from tokdfa.models.gguf_weights import PURPOSE, import_lm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,7 +65,8 @@ class ConstraintLogitsProcessor:
     """
 
     def __new__(cls, *_arguments: Any, **_options: Any) -> ConstraintLogitsProcessor:
-        made: ConstraintLogitsProcessor = object.__new__(_with_base(cls))
+        kind: Any = cls
+        made: ConstraintLogitsProcessor = object.__new__(derived(kind, "transformers", PURPOSE, "LogitsProcessor"))
         return made
 
     def __init__(
@@ -204,15 +206,3 @@ def _masked(scores: Any, packed: Mask) -> Any:
     masked = scores.clone()
     apply_masks(masked, packed)
     return masked
-
-
-#: A class -> the same as a subclass of transformers' LogitsProcessor.
-_WITH_BASE: dict[type, type] = {}
-
-
-def _with_base(cls: type) -> Any:
-    """`cls` as a LogitsProcessor of transformers, which this module does not import by itself."""
-    base = import_lm("transformers").LogitsProcessor
-    if issubclass(cls, base):
-        return cls
-    return _WITH_BASE.setdefault(cls, type(cls.__name__, (cls, base), {"__module__": cls.__module__}))

@@ -7,7 +7,8 @@ bound on it: 1 for a prefix that was never seen, and for one that was
 
 Drawing each token in proportion to p(a | u) bound(ua) gives a sequence the probability P(x) bound(x) / bound(root), so
 that all complete sequences come in the proportions of the model. `tokdfa.decoding.asap` takes whatever comes of it;
-`tokdfa.decoding.cars` and `tokdfa.decoding.adaptrack` refuse or go back where a bound turns out to be too large.
+`tokdfa.decoding.cars` and `tokdfa.decoding.adaptrack` refuse or go back where a bound turns out to be too large. The
+first two are a `TreeSampler`.
 
 Memory: a node for each distinct prefix seen, with one number for all tokens not yet tried there. Rows are kept by a
 `Path` alone, for the prefixes of the sequence in progress.
@@ -16,16 +17,20 @@ Memory: a node for each distinct prefix seen, with one number for all tokens not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.decoding.sampling import Floats, draw_index, log_total
+from tokdfa.decoding.draws import Costs, Target, check_count
+from tokdfa.decoding.sampling import Floats, draw_index, log_total, random_generator
 
 if TYPE_CHECKING:
-    from tokdfa.backends.base import Matcher
-    from tokdfa.decoding.draws import Costs, Target
+    from collections.abc import Sequence
+
+    from tokdfa.backends.base import CompiledConstraint, Matcher
+    from tokdfa.decoding.draws import Eos
+    from tokdfa.models.base import LanguageModel
 
 Tokens = npt.NDArray[np.int64]
 
@@ -134,3 +139,88 @@ class Path:
         matcher = step.matcher.fork()
         matcher.advance(token)
         self._steps.append(Step(matcher, self._target.is_complete(matcher, self.costs)))
+
+
+class Drafts(NamedTuple):
+    """What a `TreeSampler` drew. Of each kept draft: the text's tokens, the log of the root's bound when it began, and
+    of the product of norm(u) / bound(ua) along it, norm(u) being the sum of p(a | u) bound(ua). `begun`: how many
+    drafts there were.
+    """
+
+    costs: Costs
+    sequences: list[tuple[int, ...]]
+    log_bounds: Floats
+    log_weights: Floats
+    begun: int
+
+
+class TreeSampler:
+    """Draws drafts token by token in proportion to p times bound, and tightens the bounds along each.
+
+    `backtrack`: keep the rows of what a draft has in common with the one before.
+    """
+
+    #: Whether a draft is refused at a prefix never seen with the probability that its mask does not allow.
+    refuses: ClassVar[bool]
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        compiled: CompiledConstraint,
+        context: Sequence[int] = (),
+        *,
+        max_tokens: int = 256,
+        eos: Eos = "counted",
+        backtrack: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._target = Target(model, compiled, context, max_tokens, eos)
+        self._backtrack = backtrack
+        self._generator = random_generator(seed)
+        self._root = Node()
+
+    def _draw(self, samples: int, max_drafts: int) -> Drafts:
+        """`samples` complete drafts, or fewer if `max_drafts` do not give them or no mass is left."""
+        check_count("samples", samples)
+        check_count("max_drafts", max_drafts)
+        path = Path(self._target, Costs())
+        kept: list[tuple[tuple[int, ...], float, float]] = []
+        begun = 0
+        while len(kept) < samples and begun < max_drafts and self._root.log_bound > -np.inf:
+            log_bound = self._root.log_bound
+            if not self._backtrack:
+                path.forget()
+            nodes = [self._root]
+            log_weight = self._walk(path, nodes)
+            begun += 1
+            if log_weight is not None:
+                kept.append((self._target.text_tokens(path.tokens(len(nodes) - 1)), log_bound, log_weight))
+            elif len(nodes) > 1 and not nodes[-1].is_known:
+                nodes[-1].log_bound = -np.inf  # a prefix that is as long as it may be
+            for node in reversed(nodes):
+                if node.is_known:
+                    node.tighten()
+        sequences = [sequence for sequence, _, _ in kept]
+        log_bounds, log_weights = np.array([logs for _, *logs in kept]).reshape(-1, 2).T
+        return Drafts(path.costs, sequences, log_bounds, log_weights, begun)
+
+    def _walk(self, path: Path, nodes: list[Node]) -> float | None:
+        """Walk a draft, appending its nodes; the log of its weight, None if it did not come to its end."""
+        log_weight = 0.0
+        while not path.is_complete(depth := len(nodes) - 1):
+            if depth == self._target.max_tokens:
+                return None
+            node, (tokens, logs) = nodes[-1], path.question(depth)
+            is_new = not node.is_known
+            node.look(tokens, logs)
+            expected = node.expected(tokens, logs)
+            log_norm = log_total(expected)
+            if log_norm == -np.inf:
+                return None
+            if is_new and self.refuses and not happens(float(np.exp(log_norm)), self._generator):
+                return None
+            place = draw_index(np.cumsum(np.exp(expected - log_norm)), self._generator)
+            nodes.append(node.enter(tokens, logs, place))
+            log_weight += log_norm - nodes[-1].log_bound
+            path.go(depth, int(tokens[place]))
+        return log_weight

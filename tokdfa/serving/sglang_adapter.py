@@ -14,11 +14,10 @@ Compilations run on SGLang's own threads and are kept by SGLang by the text of t
 from __future__ import annotations
 
 import logging
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tokdfa import mask as masks
-from tokdfa.core.packages import import_library
+from tokdfa.core.packages import derived, import_library
 from tokdfa.decoding.torch_masks import apply_masks
 from tokdfa.errors import TokdfaError
 from tokdfa.serving.compiling import ConstraintCache
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint, Matcher
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-#: Where SGLang keeps the classes that a backend derives from.
-INTERFACE = "sglang.srt.constrained.base_grammar_backend"
+#: Where SGLang keeps the classes that a backend derives from, and what for.
+INTERFACE = "sglang.srt.constrained.base_grammar_backend", "the adapter for SGLang"
 _logger = logging.getLogger(__name__)
 
 
@@ -140,8 +139,8 @@ class EngineBackend:
             compiled = self._constraints.compile(constraint, self._vocabulary, self._backend, **self._options)
         except TokdfaError as error:
             _logger.warning("the %s of a request is refused: %s", kind, error)
-            return getattr(_interface(), "INVALID_GRAMMAR_OBJ", None)
-        return _derived(RequestGrammar, "BaseGrammarObject")(compiled)
+            return getattr(import_library(*INTERFACE), "INVALID_GRAMMAR_OBJ", None)
+        return derived(RequestGrammar, *INTERFACE, "BaseGrammarObject")(compiled)
 
 
 def register(name: str = "tokdfa", backend: str | None = None, **options: Any) -> None:
@@ -149,16 +148,6 @@ def register(name: str = "tokdfa", backend: str | None = None, **options: Any) -
 
     def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: set[int] | None = None) -> Any:
         vocabulary = read_tokenizer(tokenizer, sorted(eos_token_ids or ()), vocab_size)
-        return _derived(EngineBackend, "BaseGrammarBackend")(vocabulary, backend, **options)
+        return derived(EngineBackend, *INTERFACE, "BaseGrammarBackend")(vocabulary, backend, **options)
 
-    _interface().register_grammar_backend(name, make)
-
-
-def _interface() -> Any:
-    return import_library(INTERFACE, "the adapter for SGLang")
-
-
-@cache
-def _derived(kind: type, base: str) -> Any:
-    """`kind` as a subclass of a class of SGLang's interface, which is not imported before it is needed."""
-    return type(kind.__name__, (kind, getattr(_interface(), base)), {"__module__": kind.__module__})
+    import_library(*INTERFACE).register_grammar_backend(name, make)

@@ -13,11 +13,10 @@ Requests are validated earlier by the backend that their parameters name, so wha
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tokdfa import mask as masks
-from tokdfa.core.packages import import_library
+from tokdfa.core.packages import derived, import_library
 from tokdfa.serving.compiling import ConstraintCache
 from tokdfa.serving.requests import read_request
 from tokdfa.vocabulary.given_tokenizer import read_tokenizer
@@ -25,8 +24,8 @@ from tokdfa.vocabulary.given_tokenizer import read_tokenizer
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint, Matcher
 
-#: Where vLLM keeps the classes that a backend derives from.
-INTERFACE = "vllm.v1.structured_output.backend_types"
+#: Where vLLM keeps the classes that a backend derives from, and what for.
+INTERFACE = "vllm.v1.structured_output.backend_types", "the adapter for vLLM"
 
 
 class RequestGrammar:
@@ -100,7 +99,7 @@ class EngineBackend:
         """The grammar of a request. `request_type`: a StructuredOutputOptions. Raises tokdfa's errors."""
         constraint = read_request(request_type.name, grammar_spec)
         compiled = self._cache.compile(constraint, self._vocabulary, self._backend, **self._options)
-        return _derived(RequestGrammar, "StructuredOutputGrammar")(compiled)
+        return derived(RequestGrammar, *INTERFACE, "StructuredOutputGrammar")(compiled)
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> Any:
         """An int32 tensor of shape (max_num_seqs, ceil(V/32))."""
@@ -117,11 +116,4 @@ def make_backend(vllm_config: Any, tokenizer: Any, vocab_size: int, **options: A
 
     Raises MissingDependency without vLLM, and what reading the tokenizer raises.
     """
-    return _derived(EngineBackend, "StructuredOutputBackend")(vllm_config, tokenizer, vocab_size, **options)
-
-
-@cache
-def _derived(kind: type, base: str) -> Any:
-    """`kind` as a subclass of a class of vLLM's interface, which is not imported before it is needed."""
-    interface = import_library(INTERFACE, "the adapter for vLLM")
-    return type(kind.__name__, (kind, getattr(interface, base)), {"__module__": kind.__module__})
+    return derived(EngineBackend, *INTERFACE, "StructuredOutputBackend")(vllm_config, tokenizer, vocab_size, **options)

@@ -24,9 +24,8 @@ import numpy as np
 
 from tokdfa.backends.proper import proper_texts
 from tokdfa.constraint import Constraint
-from tokdfa.decoding.draws import Eos, check_eos
+from tokdfa.decoding.draws import Eos, check_eos, check_vocabulary
 from tokdfa.errors import LimitExceeded, OptionError, TokenizerError, UnsupportedConstraint
-from tokdfa.skew.improper_mass import check_vocabulary
 from tokdfa.skew.measured import Measured, measured_ratio
 from tokdfa.skew.samples import Sample, draw_samples
 from tokdfa.skew.weights import JENSEN_SHANNON, KL_BACKWARD, KL_FORWARD, TOTAL_VARIATION, EventEstimate, Weights

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.decoding.draws import check_vocabulary
 from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import LimitExceeded, ModelError, OptionError, TokdfaError
 from tokdfa.skew.distribution import Distribution, Interval
 from tokdfa.skew.eos import ambiguous_end, check_texts
-from tokdfa.skew.improper_mass import check_vocabulary
 from tokdfa.skew.text_trie import TextTrie, proper_sequences
 
 if TYPE_CHECKING:

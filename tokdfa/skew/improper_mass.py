@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.backends.proper import proper_texts
+from tokdfa.decoding.draws import check_vocabulary
 from tokdfa.decoding.sampling import log_total
-from tokdfa.errors import ModelError, OptionError, TokdfaError, TokenizerError
+from tokdfa.errors import OptionError, TokdfaError, TokenizerError
 from tokdfa.mask import allocate_mask, mask_to_bool
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from tokdfa.models.base import LanguageModel
     from tokdfa.vocabulary.tokenizers import Tokenizer
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
     #: Numbers of positions.
     Counts = npt.NDArray[np.int64]
@@ -52,15 +52,6 @@ def proper_tokens(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     if tokens is None:
         raise TokenizerError(f"{tokenizer.name} has no tokens for a character of {text[:60]!r}")
     return tokens
-
-
-def check_vocabulary(model: LanguageModel, vocabulary: Vocabulary, owner: str) -> None:
-    """Raise ModelError unless the rows of `model` are about the tokens of `vocabulary`, which belongs to `owner`."""
-    if model.vocabulary is not vocabulary and model.vocabulary.fingerprint != vocabulary.fingerprint:
-        raise ModelError(
-            f"the model {model.name} has {model.vocabulary.size} tokens and {owner} has {vocabulary.size}, or they"
-            " differ in what a token spells; load both with the same tokenizer and the same logit width"
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from tokdfa.decoding.draws import check_vocabulary
 from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import OptionError, TokdfaError, UnsupportedConstraint
 from tokdfa.skew.distances import jensen_shannon, kl_divergence, total_variation
-from tokdfa.skew.improper_mass import check_vocabulary, proper_tokens
+from tokdfa.skew.improper_mass import proper_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
