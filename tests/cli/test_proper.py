@@ -8,7 +8,8 @@ import pytest
 
 from tests.command_line import command
 from tests.vocabulary.tokenizer_files import byte_level
-from tokdfa.cli.proper import cut_tokens, find_token, parse_ids
+from tokdfa.cli.proper import cut_tokens, find_token
+from tokdfa.cli.text import parse_ids
 from tokdfa.errors import VocabularyError
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer

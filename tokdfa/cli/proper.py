@@ -5,7 +5,6 @@ A token that is UTF-8 is shown as a text ('ö'), any other as bytes (b'\\xc3').
 
 from __future__ import annotations
 
-import re
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tokdfa.cli import arguments  # noqa: TC001 (typer reads the annotations)
-from tokdfa.cli.text import print_error, print_line, print_plain, spelled, text_of
+from tokdfa.cli.text import parse_ids, print_error, print_line, print_plain, spelled, text_of
 from tokdfa.errors import OptionError, TokdfaError, VocabularyError
 
 if TYPE_CHECKING:
@@ -54,16 +53,6 @@ def proper(
         print_error(error)
         status = 2
     raise typer.Exit(status)
-
-
-def parse_ids(text: str) -> list[int]:
-    """Token ids between spaces or commas, in brackets or not. Raises OptionError for anything else."""
-    found = []
-    for part in filter(None, re.split(r"[\s,]+", text.strip().removeprefix("[").removesuffix("]"))):
-        if not re.fullmatch(r"-?[0-9]{1,12}", part):
-            raise OptionError(f"token ids are numbers between commas or spaces, not {part[:40]!r}")
-        found.append(int(part))
-    return found
 
 
 def cut_tokens(tokenizer: Tokenizer, text: str) -> list[int]:

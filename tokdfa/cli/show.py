@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tokdfa.cli import arguments
-from tokdfa.cli.text import plain, print_table
+from tokdfa.cli.text import parse_ids, plain, print_table
 from tokdfa.errors import OptionError, TokdfaError, TokenRefused, VocabularyCannotSpell
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def mask(
 
     if tokens is not None and prefix:
         raise OptionError("give --prefix or --tokens: both say what has been generated already")
-    ids = None if tokens is None else _read_tokens(tokens)
+    ids = None if tokens is None else parse_ids(tokens)
     constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
     if backend is None:
         backend = default_backend(constraint)
@@ -141,14 +141,6 @@ def _print_readings(machine: Any, situation: int, console: Console) -> None:
         end = ", may end" if reading.may_end else ""
         rows.append((where + end, *cells, str(len(reading.stack))))
     print_table(console, ("the end of the text", "may become", "must not match", "states on the stack"), rows)
-
-
-def _read_tokens(text: str) -> list[int]:
-    """``"17 4"`` or ``"17, 4"`` as ids."""
-    try:
-        return [int(part) for part in text.replace(",", " ").split()]
-    except ValueError:
-        raise OptionError(f"--tokens takes ids with blanks between them, not {text!r}") from None
 
 
 def spell(tokenizer: Tokenizer, prefix: str) -> list[int]:

