@@ -8,8 +8,6 @@ be decided only with effort (strings with patterns, automata of numbers) is aske
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tokdfa.core.budget import spend
 from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.clauses import (
@@ -26,13 +24,7 @@ from tokdfa.json_schema.clauses import (
 )
 from tokdfa.json_schema.object_plan import plan_object, value_state
 from tokdfa.json_schema.object_states import ObjectStates
-from tokdfa.json_schema.oracle import Oracle
-
-if TYPE_CHECKING:
-    from tokdfa.json_schema.document import Document
-
-#: Further out than any loop comes back to.
-NO_LOOP = 1 << 30
+from tokdfa.json_schema.oracle import NO_LOOP, Oracle
 
 
 class InProgress(Exception):
@@ -48,27 +40,7 @@ class Emptiness(Oracle):
     (`InProgress`).
     """
 
-    #: Choices and complements around what is being made.
-    choices = 0
-    #: The outermost literal that a loop has come back to, as its position in `active`.
-    loop = NO_LOOP
     _lowest = 1 << 30
-
-    def __init__(
-        self,
-        document: Document,
-        dropped: frozenset[tuple[str, str]] = frozenset(),
-        distinct: bool = False,
-        remembers: bool = False,
-    ) -> None:
-        super().__init__(document, dropped, distinct, remembers)
-        #: Literals whose shapes are being made, from the outside in: each with how many choices enclosed it.
-        self.active: dict[int, int] = {}
-        #: Literals whose shapes somebody further out is making.
-        self.set_aside: set[int] = set()
-        self._asked: dict[State, int] = {}
-        #: States that are empty if the states asked are, up from some place in `_asked`.
-        self._doubtful: dict[State, int] = {}
 
     def has_value(self, state: State) -> bool:
         """Whether some value is in a state. Raises SchemaError or SchemaUnsupported."""
@@ -79,62 +51,62 @@ class Emptiness(Oracle):
             return False
         if self.active:  # before what was asked: that counts as empty for the questions asked since alone
             return self._ask_meanwhile(state)
-        if state in self._asked:
-            self._lowest = min(self._lowest, self._asked[state])
+        if state in self.asked:
+            self._lowest = min(self._lowest, self.asked[state])
             return False
-        if state in self._doubtful:
-            self._lowest = min(self._lowest, self._doubtful[state])
+        if state in self.doubtful:
+            self._lowest = min(self._lowest, self.doubtful[state])
             return False
-        spend(SHAPE_WORK + LOOKUP_WORK * len(self._doubtful))
+        spend(SHAPE_WORK + LOOKUP_WORK * len(self.doubtful))
         shape = self.shape_of(state)
         if not shape.arrays and not shape.objects:  # no other question is asked
             found = self.inhabited[state] = self.shape_has_value(shape)
             return found
-        depth = len(self._asked)
-        self._asked[state] = depth
+        depth = len(self.asked)
+        self.asked[state] = depth
         before, self._lowest = self._lowest, 1 << 30
         try:
             found = self.shape_has_value(shape)
         except BaseException:
-            self._doubtful.clear()
+            self.doubtful.clear()
             raise
         finally:
-            del self._asked[state]
+            del self.asked[state]
         if found or self._lowest >= depth:
             self.inhabited[state] = found
-            if self._doubtful:
+            if self.doubtful:
                 self._settle(found, depth)
             self._lowest = before
         else:
-            for other, lowest in self._doubtful.items():
-                self._doubtful[other] = min(lowest, self._lowest) if lowest >= depth else lowest
-            self._doubtful[state] = self._lowest
+            for other, lowest in self.doubtful.items():
+                self.doubtful[other] = min(lowest, self._lowest) if lowest >= depth else lowest
+            self.doubtful[state] = self._lowest
             self._lowest = min(before, self._lowest)
         return found
 
     def _settle(self, found: bool, depth: int) -> None:
-        """The state at a place in `_asked` is answered: so are those that rest on it, if it is empty."""
+        """The state at a place in `asked` is answered: so are those that rest on it, if it is empty."""
         if found:
-            self._doubtful.clear()
+            self.doubtful.clear()
             return
-        for state in [other for other, lowest in self._doubtful.items() if lowest >= depth]:
-            del self._doubtful[state]
+        for state in [other for other, lowest in self.doubtful.items() if lowest >= depth]:
+            del self.doubtful[state]
             self.inhabited[state] = False
 
     def _ask_meanwhile(self, state: State) -> bool:
         """`has_value` while shapes are being made, which are set aside; True if it depends on these."""
-        asked, lowest, doubtful = self._asked, self._lowest, self._doubtful
+        asked, lowest, doubtful = self.asked, self._lowest, self.doubtful
         active, choices, loop, left_out = self.active, self.choices, self.loop, self.left_out
         added = active.keys() - self.set_aside
         self.set_aside |= added
-        self._asked, self._lowest, self._doubtful = {}, 1 << 30, {}
+        self.asked, self._lowest, self.doubtful = {}, 1 << 30, {}
         self.active, self.choices, self.loop = {}, 0, NO_LOOP
         try:
             return self.has_value(state)
         except InProgress:
             return True
         finally:
-            self._asked, self._lowest, self._doubtful = asked, lowest, doubtful
+            self.asked, self._lowest, self.doubtful = asked, lowest, doubtful
             self.active, self.choices, self.loop, self.left_out = active, choices, loop, left_out
             self.set_aside -= added
 

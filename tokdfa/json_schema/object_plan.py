@@ -144,7 +144,8 @@ def _merge(found: dict[str, None], listed: list[Sequence[str]]) -> None:
 
 def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
     """The plan of a clause, None if no object meets it."""
-    names, states, demands, excluded, has_value = [], [], [], [], oracle.has_value
+    names, states, demands, excluded = [], [], [], []
+    has_value, inhabited = oracle.has_value, oracle.inhabited
     needed, scopes, claims = frozenset(clause.required), clause.scopes, clause.demands
     # of most objects one schema says everything, by names alone
     is_plain = len(scopes) == 1 and not (scopes[0].patterns or clause.names or claims or clause.choices)
@@ -160,7 +161,8 @@ def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
     for name, state in declared:
         if not is_plain:
             spend(PLAN_WORK * (1 + len(claims)))
-        if has_value(state):
+        known = inhabited.get(state)  # of most it is known, and to ask takes longer
+        if known or (known is None and has_value(state)):
             names.append(name)
             states.append(state)
             if claims:

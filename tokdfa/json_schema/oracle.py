@@ -33,6 +33,8 @@ from tokdfa.json_schema.string_set import StringSet
 if TYPE_CHECKING:
     from tokdfa.json_schema.document import Document, Node
 
+#: Further out than any loop comes back to.
+NO_LOOP = 1 << 30
 #: References to references that are followed at once.
 MAX_HOPS = 10
 #: Work (`tokdfa.core.budget`) of asking whether a name matches a pattern whose automaton there is, in nanoseconds.
@@ -46,6 +48,10 @@ class Oracle(ABC):
 
     #: Whether a keyword was left out since this was set to False.
     left_out = False
+    #: Choices and complements around what is being made.
+    choices = 0
+    #: The outermost literal that a loop has come back to, as its position in `active`.
+    loop = NO_LOOP
 
     def __init__(
         self,
@@ -70,6 +76,17 @@ class Oracle(ABC):
         self._matches: dict[tuple[str, str], bool] = {}
         self._may_match: dict[tuple[str, str], bool] = {}
         self._empty: dict[StringSet, bool] = {}
+        #: Shapes of literals that are known, and literals in whose shapes keywords are left out.
+        self.literals: dict[int, Shape] = {}
+        self.loose: set[int] = set()
+        #: Literals whose shapes are being made, from the outside in: each with how many choices enclosed it.
+        self.active: dict[int, int] = {}
+        #: Literals whose shapes somebody further out is making.
+        self.set_aside: set[int] = set()
+        #: States of which it is asked whether they have a value, from the outside in: each with its position.
+        self.asked: dict[State, int] = {}
+        #: States that are empty if the states asked are, up from some place in `asked`.
+        self.doubtful: dict[State, int] = {}
 
     @abstractmethod
     def shape_of(self, state: State) -> Shape:

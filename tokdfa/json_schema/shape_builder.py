@@ -42,16 +42,16 @@ from tokdfa.json_schema.clauses import (
 from tokdfa.json_schema.complement import NotOneState, complement
 from tokdfa.json_schema.disjoint import candidates
 from tokdfa.json_schema.document import DRAFT_7, Node
-from tokdfa.json_schema.emptiness import NO_LOOP, Emptiness, InProgress
+from tokdfa.json_schema.emptiness import Emptiness, InProgress
 from tokdfa.json_schema.keyword_names import APPLICATORS
 from tokdfa.json_schema.keywords import local_shape
+from tokdfa.json_schema.oracle import NO_LOOP
 from tokdfa.json_schema.unevaluated import UNEVALUATED, unevaluated_shape
 from tokdfa.json_schema.values import shape_of_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tokdfa.json_schema.document import Document
 
 #: Work (`tokdfa.core.budget`) of asking whether two shapes overlap, beside joining their clauses.
 PAIR_WORK = 30_000
@@ -68,25 +68,13 @@ class ShapeBuilder(Emptiness):
 
     _remade = 0
 
-    def __init__(
-        self,
-        document: Document,
-        dropped: frozenset[tuple[str, str]] = frozenset(),
-        distinct: bool = False,
-        remembers: bool = False,
-    ) -> None:
-        super().__init__(document, dropped, distinct, remembers)
-        self._literals: dict[int, Shape] = {}
-        #: Literals in whose shapes keywords are left out.
-        self._loose: set[int] = set()
-
     def shape_of(self, state: State) -> Shape:
         """The shape of a state. Raises SchemaError or SchemaUnsupported."""
         found = self.shapes.get(state)
         if found is None:
             if len(state) == 1:
                 (literal,) = state
-                found = self._literals.get(literal)
+                found = self.literals.get(literal)
                 if found is None:
                     found = self.literal(literal) if self.dropped else self._make(literal)
             else:
@@ -98,7 +86,7 @@ class ShapeBuilder(Emptiness):
                 found = self._settled(found)
             if not self.active:
                 self.shapes[state] = found
-        if self._loose and not self._loose.isdisjoint(state):
+        if self.loose and not self.loose.isdisjoint(state):
             self.left_out = True
         return found
 
@@ -115,7 +103,7 @@ class ShapeBuilder(Emptiness):
         """The shape of a literal."""
         if literal == NEVER:
             return IMPOSSIBLE
-        found = self._literals.get(literal)
+        found = self.literals.get(literal)
         if found is None:
             if not self.dropped:
                 return self._make(literal)
@@ -124,9 +112,9 @@ class ShapeBuilder(Emptiness):
                 found = self._make(literal)
             finally:
                 if self.left_out:
-                    self._loose.add(literal)
+                    self.loose.add(literal)
                 self.left_out |= left_out
-        if literal in self._loose:
+        if literal in self.loose:
             self.left_out = True
         return found
 
@@ -135,7 +123,7 @@ class ShapeBuilder(Emptiness):
         spend(SHAPE_WORK, CLAUSE_BYTES)
         node = self.document.nodes[literal >> 1]
         if not literal & 1 and isinstance(node.schema, dict) and node.schema.keys().isdisjoint(APPLICATORS):
-            found = self._literals[literal] = local_shape(self, node)
+            found = self.literals[literal] = local_shape(self, node)
             return found
         if literal in self.set_aside:
             raise InProgress
@@ -160,7 +148,7 @@ class ShapeBuilder(Emptiness):
                 raise SchemaUnsupported("schemas refer to each other in place in too many ways", node.pointer, "$ref")
             return found  # true only inside of the loop
         self.loop = NO_LOOP
-        self._literals[literal] = found
+        self.literals[literal] = found
         return found
 
     def _complement(self, node: Node, literal: int) -> Shape:
