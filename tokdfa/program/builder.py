@@ -8,7 +8,6 @@ What is written so far, and how more is written when it is first needed, is a `G
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, Any, Self
 
 from tokdfa.errors import EmptyLanguageError
@@ -181,7 +180,7 @@ class ProgramBuilder(GrowingCode):
     def reserve_targets(self, count: int) -> int:
         """Where in `arguments` the targets of so many names begin; whoever reserved them fills them in."""
         begin = len(self.arguments)
-        self.arguments.extend(array("i", bytes(self.arguments.itemsize * count)))
+        self.arguments.frombytes(bytes(self.arguments.itemsize * count))
         return begin
 
     def names_at(self, table: int, low: int, high: int, targets: int, other: int = -1) -> int:
