@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tokdfa.lab.declare import Column, Pivot, Quotient, Results, Say, Stat, Summary
-from tokdfa.lab.declare.intervals import cluster_interval
+from tokdfa.lab.declare.stats import cluster_interval
 
 ROWS = pd.DataFrame({"text": np.repeat(np.arange(40), 5), "value": np.repeat(np.arange(40.0), 5), "engine": "a"})
 
@@ -46,18 +46,6 @@ def test_quotients_have_intervals():
     (row,) = Summary("one", "One", values=(share,)).build(Results({"": rows})).rows
     assert row[1].detail == f"{100 * low:.1f}% to {100 * high:.1f}%"
     assert Quotient("value:sum", "of:sum").interval(rows, {}) is None
-
-
-@pytest.mark.parametrize(("above", "below"), [("name:count", "value:count"), ("name:distinct", "text:count")])
-def test_quotients_of_counts_have_intervals(above, below):
-    rows = ROWS.assign(name=[None if number % 3 else f"n{number % 7}" for number in range(len(ROWS))])
-    share = Quotient(above, below, unit="share", resample=("text",))
-    low, high = share.interval(rows, {})
-    assert low < share.compute(rows, {}) < high or above == "name:distinct"
-    # the whole sample once is what is computed of the rows
-    whole = [Stat.of(one).sampled(rows, {})(np.arange(len(rows))) for one in (above, below)]
-    assert whole[0] / whole[1] == share.compute(rows, {})
-    assert 0 < low <= high <= 1
 
 
 def test_an_interval_that_the_rows_have_is_shown():

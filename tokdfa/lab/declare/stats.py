@@ -18,27 +18,91 @@ import numpy as np
 
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare.columns import Column, Ratio
-from tokdfa.lab.declare.intervals import cluster_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    import numpy.typing as npt
     import pandas as pd
+
+    Places = npt.NDArray[np.int64]
 
 PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9)
 _WORDS = ("median", "mean", "min", "max", "sum", "first", "count", "distinct", "share")
 _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?)")
-#: What pandas calls a statistic, where it has another name for it.
-_METHODS = {"share": "mean", "distinct": "nunique"}
+#: Of fewer clusters there is no interval: it would be too narrow.
+MIN_CLUSTERS = 6
+RESAMPLES = 999
+
+
+def cluster_interval(statistic: Callable[[Places], float], clusters: Sequence[object]) -> tuple[float, float] | None:
+    """The 95 % bootstrap interval of ``statistic(places)``, a function of row numbers, some of them several times.
+
+    `clusters`: the cluster of each row, hashable. Rows of one text, say, are not independent of each other, so clusters
+    are drawn again and not rows (percentile form; Efron 1979). Draws are seeded: a report of the same rows is the same.
+    O(RESAMPLES) times the statistic.
+    """
+    from scipy.stats import bootstrap
+
+    members: dict[object, list[int]] = {}
+    for row, cluster in enumerate(clusters):
+        members.setdefault(cluster, []).append(row)
+    if len(members) < MIN_CLUSTERS:
+        return None
+    rows = [np.array(found, dtype=np.int64) for found in members.values()]
+    drawn = bootstrap(
+        (np.arange(len(rows)),),
+        lambda chosen: statistic(np.concatenate([rows[one] for one in chosen])),
+        vectorized=False,
+        n_resamples=RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    )
+    return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
+
+
+class _Statistic:
+    """What statistics have in common; `over` says what they are."""
+
+    resample: Sequence[str] = ()
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The columns that it is of."""
+        raise NotImplementedError
+
+    def described(self, columns: Mapping[str, Column]) -> Column:
+        """What the statistic is: unit and better end under the statistic's own title."""
+        raise NotImplementedError
+
+    def over(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Callable[[Places], Any]:
+        """What gives its value over some of the rows, by their places (int64), in base units; NaN (of texts: None)
+        where there is nothing to take it of.
+        """
+        raise NotImplementedError
+
+    def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Any:
+        """Its value over all of the rows; NaN (of texts: None) if they lack its column."""
+        if not {*self.columns_read} <= set(rows):
+            return None if self.described(columns).unit == "text" else math.nan
+        return self.over(rows, columns)(np.arange(len(rows)))
+
+    def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
+        """The ends of its 95 % interval, in base units; None of few samples, and if none is asked for."""
+        by = [name for name in self.resample if name in rows]
+        if not by or not {*self.columns_read} <= set(rows):
+            return None
+        rows = rows.dropna(subset=[*self.columns_read], how="all")
+        return cluster_interval(self.over(rows, columns), list(rows[by].itertuples(index=False, name=None)))
 
 
 @dataclass(frozen=True)
-class Stat:
+class Stat(_Statistic):
     """`how` of `column`, over the rows for which the pandas query `where` holds. `title`: its head in tables.
 
     `resample`: columns whose values tell which rows belong together; a 95 % bootstrap interval over these is shown with
-    the number (`tokdfa.lab.declare.intervals`). `ends`: where the rows have an interval, the columns of its ends.
+    the number (`cluster_interval`). `ends`: where the rows have an interval, the columns of its ends.
     """
 
     column: str
@@ -60,8 +124,11 @@ class Stat:
         column, _, how = written.partition(":")
         return cls(column, how)
 
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        return (self.column,)
+
     def described(self, columns: Mapping[str, Column]) -> Column:
-        """What the statistic is: the column's unit and better end under the statistic's own title."""
         column = columns.get(self.column, Column(self.column))
         how = self.how or ("first" if column.unit == "text" else "median")
         if how in ("count", "distinct"):
@@ -71,77 +138,36 @@ class Stat:
         quiet = not self.how or how in ("first", "median")
         return replace(column, title=self.title or (column.head if quiet else f"{column.head}, {how}"))
 
-    def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Any:
-        """Its value in base units; NaN (of texts: None) where there is nothing to take it of."""
-        nothing = None if columns.get(self.column, Column(self.column)).unit == "text" else math.nan
-        if self.column not in rows:
-            return nothing
-        how, known, factor = self._known(rows, columns)
-        values = known[self.column]
-        if how in ("count", "distinct"):
-            return float(len(values) if how == "count" else values.nunique())
-        if values.empty:
-            return nothing
-        return values.iloc[0] if nothing is None else _of_numbers(values.to_numpy(), how) * factor
-
-    def per_group(self, rows: pd.DataFrame, by: Sequence[str], columns: Mapping[str, Column]) -> pd.Series[Any]:
-        """The same for each group of rows that are equal in `by`, in one pass; groups without a value may lack.
-
-        The index has texts, so that groups in which something is not known are found again (`part_text`).
-        """
-        how, known, factor = self._known(rows, columns, by)
-        groups: Any = _as_texts(known, by).groupby(list(by), sort=False)[self.column]
-        percent = _PERCENTILE.fullmatch(how)
-        found = groups.quantile(float(percent[1]) / 100) if percent else getattr(groups, _METHODS.get(how, how))()
-        if how in ("count", "distinct"):  # of a group in which nothing has a value there are none
-            every = _as_texts(rows[list(by)], by).groupby(list(by), sort=False).size()
-            return found.reindex(every.index, fill_value=0).astype("float64")
-        return found if factor == 1.0 else found * factor
-
-    def _known(
-        self, rows: pd.DataFrame, columns: Mapping[str, Column], by: Sequence[str] = ()
-    ) -> tuple[str, pd.DataFrame, float]:
-        """What is taken, of which values beside the columns `by`, and from what is stored to the unit."""
-        column = columns.get(self.column, Column(self.column))
+    def over(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Callable[[Places], Any]:
+        column, cells = columns.get(self.column, Column(self.column)), rows[self.column]
         how = self.how or ("first" if column.unit == "text" else "median")
-        known = (rows.query(self.where) if self.where else rows)[[*by, self.column]].dropna(subset=[self.column])
-        if column.unit == "text" or how in ("count", "distinct") or known.empty:
-            return how, known, 1.0
-        values = known[self.column]
-        if isinstance(values.iloc[0], bytes):
-            known = known.iloc[np.repeat(np.arange(len(known)), [len(cell) // 4 for cell in values])]
-        return how, known.assign(**{self.column: numbers_of(values)}), 1.0 if how == "share" else column.factor
+        known = cells.notna().to_numpy()
+        if self.where:
+            holds: Any = rows.eval(self.where)
+            known = known & holds.eq(True).fillna(False).to_numpy(dtype=bool)
+        if how in ("count", "distinct"):
+            codes = cells.factorize()[0]
+            count: Callable[[Any], int] = len if how == "count" else lambda found: len({*found})
+            return lambda places: float(count(codes[places[known[places]]]))
+        if column.unit == "text":
+            texts = cells.to_numpy(dtype=object)
+            return lambda places: next(iter(texts[places[known[places]]]), None)
+        factor = 1.0 if how == "share" else column.factor
+        if known.any() and isinstance(cells[known].iloc[0], bytes):
+            return lambda places: _of_numbers(numbers_of(cells.iloc[places[known[places]]]), how) * factor
+        numbers = cells.where(known).to_numpy(dtype=np.float64, na_value=math.nan)
+        return lambda places: _of_numbers(numbers[places[known[places]]], how) * factor
 
     def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
-        """The ends of its 95 % interval, in base units; None of few samples, and if none is asked for."""
-        if self.ends:
-            factor = columns.get(self.column, Column(self.column)).factor
-            low, high = (replace(self, column=end, ends=None).compute(rows, columns) for end in self.ends)
-            return (low * factor, high * factor) if low < high else None
-        by = [name for name in self.resample if name in rows]
-        if not by or self.column not in rows:
-            return None
-        rows = (rows.query(self.where) if self.where else rows).dropna(subset=[self.column])
-        return cluster_interval(self.sampled(rows, columns), list(rows[by].itertuples(index=False, name=None)))
-
-    def sampled(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Callable[[Any], float]:
-        """Its value over some of the rows, which are given by their numbers; what `compute` says of them."""
-        how = self.how or "median"
-        if how in ("count", "distinct"):
-            codes = rows[self.column].factorize()[0]
-            return lambda chosen: float(_count(codes[chosen], how))
-        values = rows[self.column].to_numpy(dtype=np.float64, na_value=math.nan)
-        factor = 1.0 if how == "share" else columns.get(self.column, Column(self.column)).factor
-
-        def statistic(chosen: Any) -> float:
-            found = values[chosen]
-            return _of_numbers(found[~np.isnan(found)], how) * factor
-
-        return statistic
+        if not self.ends:
+            return super().interval(rows, columns)
+        factor = columns.get(self.column, Column(self.column)).factor
+        low, high = (replace(self, column=end, ends=None).compute(rows, columns) for end in self.ends)
+        return (low * factor, high * factor) if low < high else None
 
 
 @dataclass(frozen=True)
-class Quotient:
+class Quotient(_Statistic):
     """One statistic over another, as a ratio ("takes 3.2 times as long"), a share, or a time for each of something.
 
     `better`, `resample`: as those of a column and of `Stat`; with the latter neither statistic has a `where`.
@@ -154,28 +180,22 @@ class Quotient:
     better: Literal["lower", "higher", "neither"] = "neither"
     resample: Sequence[str] = ()
 
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        return Stat.of(self.above).column, Stat.of(self.below).column
+
     def described(self, columns: Mapping[str, Column]) -> Column:
         title = self.title or f"{Stat.of(self.above).described(columns).head}, ratio"
         return Column(Stat.of(self.above).column, title, self.unit, self.better)
 
-    def compute(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> float:
-        below = Stat.of(self.below).compute(rows, columns)
-        return float(Stat.of(self.above).compute(rows, columns) / below) if below else math.nan
+    def over(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> Callable[[Places], float]:
+        above, below = (Stat.of(one).over(rows, columns) for one in (self.above, self.below))
 
-    def interval(self, rows: pd.DataFrame, columns: Mapping[str, Column]) -> tuple[float, float] | None:
-        """The ends of its 95 % interval; None of few samples, and where `resample` is empty."""
-        by = [name for name in self.resample if name in rows]
-        stats = [Stat.of(one) for one in (self.above, self.below)]
-        if not by or not {stat.column for stat in stats} <= set(rows):
-            return None
-        rows = rows.dropna(subset=[stat.column for stat in stats], how="all")
-        above, below = (stat.sampled(rows, columns) for stat in stats)
+        def quotient(places: Places) -> float:
+            under = below(places)
+            return float(above(places) / under) if under else math.nan
 
-        def quotient(chosen: Any) -> float:
-            under = below(chosen)
-            return above(chosen) / under if under else math.nan
-
-        return cluster_interval(quotient, list(rows[by].itertuples(index=False, name=None)))
+        return quotient
 
 
 #: What may stand wherever a number is asked for.
@@ -195,7 +215,7 @@ def percentiles(column: str, *, mean: bool = True, of: Sequence[float] = PERCENT
 
 def numbers_of(values: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The numbers of a column; a cell may hold an array of float32, little end first, which is as many numbers."""
-    if isinstance(values.iloc[0], bytes):
+    if len(values) and isinstance(values.iloc[0], bytes):
         return np.concatenate([np.frombuffer(value, dtype="<f4") for value in values]).astype(np.float64)
     return values.to_numpy(dtype=np.float64)
 
@@ -208,12 +228,6 @@ def _of_numbers(values: np.ndarray[Any, np.dtype[np.float64]], how: str) -> floa
     if how == "first":
         return float(values[0])
     return float(getattr(np, "mean" if how == "share" else how)(values))
-
-
-def _count(codes: np.ndarray[Any, np.dtype[np.int64]], how: str) -> int:
-    """How many values there are, or how many different ones; -1 is none."""
-    known = codes[codes >= 0]
-    return len(known) if how == "count" else len(np.unique(known))
 
 
 def paired(mine: pd.Series[Any], theirs: pd.Series[Any], column: Column) -> Ratio | None:
@@ -246,26 +260,27 @@ def ratio_of(mine: float, theirs: float, column: Column) -> Ratio | None:
 def per_case(
     stat: Stat | Quotient, rows: pd.DataFrame, over: Sequence[str], columns: Mapping[str, Column]
 ) -> pd.Series[Any]:
-    """The statistic of each case, the index telling which; of all rows together where no columns make a case."""
+    """The statistic of each case, in the order of the rows; of all rows together where no columns make a case.
+
+    The index has texts, so that cases in which something is not known are found again (`part_text`).
+    """
     import pandas as pd
 
     by = [name for name in over if name in rows]
     if not by:
         return pd.Series([stat.compute(rows, columns)])
-    stats = [stat] if isinstance(stat, Stat) else [Stat.of(stat.above), Stat.of(stat.below)]
-    if not {one.column for one in stats} <= set(rows):
+    if rows.empty or not {*stat.columns_read} <= set(rows):
         return pd.Series(dtype="float64")
-    found = [one.per_group(rows, by, columns) for one in stats]
-    return found[0] if len(found) == 1 else found[0] / found[1].where(found[1] != 0)
+    texts, value = rows[by].map(part_text), stat.over(rows, columns)
+    codes = texts.groupby(by, sort=False).ngroup().to_numpy()
+    cases = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    index = texts.iloc[[case[0] for case in cases]].set_index(by).index
+    return pd.Series([value(case) for case in cases], index)
 
 
 def key_parts(key: Any) -> list[Any]:
     """The key of a group as a list, of one column too."""
     return list(key) if isinstance(key, tuple) else [key]
-
-
-def _as_texts(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    return rows.assign(**{name: rows[name].map(part_text) for name in by})
 
 
 def part_text(part: Any) -> str:
