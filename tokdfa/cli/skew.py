@@ -51,9 +51,10 @@ def skew(
 
     Exit status: 0, or 1 if a backend failed or two with the same token language disagree.
     """
-    from tokdfa.lab.measure.engines import EngineSet, check_engines
+    from tokdfa.lab.measure.engines import EngineSet
     from tokdfa.lab.measure.limits import OK
     from tokdfa.lab.measure.model_bench import Prompt
+    from tokdfa.lab.measure.settings import check_distinct
     from tokdfa.lab.measure.skew_rows import exact_rows
     from tokdfa.models.cache import CachedModel
     from tokdfa.models.registry import load_model
@@ -61,7 +62,7 @@ def skew(
 
     console = Console()
     engines = [read_backend(name) for name in backend or DEFAULT_BACKENDS]
-    check_engines(engines)
+    check_distinct("engines", [engine.name for engine in engines])
     choices = list(dict.fromkeys(choice))
     if len(choices) < 2:
         raise OptionError('give at least two choices, as in --choice " yes" --choice " no"')

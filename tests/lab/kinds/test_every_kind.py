@@ -27,7 +27,8 @@ PROMPTS = [
 ]
 DIGITS = {"label": "digits", "regex": "[0-9]{2}"}
 TEXT = {"label": "a", "kind": "prose", "text": "A word."}
-WAYS = [{"method": "smc", "size": 4, "engine": "token_index"}]
+WAYS = [{"method": "none"}, {"method": "masks"}]
+OWN = [{"label": "own", "prompt": "It was a", "choice": [" sentence", " word"]}]
 SENTENCES = [f"The {word} machine reads another {word} letter." for word in ("first", "second", "last", "green")]
 #: kind -> settings of an item, and tables that its page must have; the file of a tokenizer stands for TOKENIZER.
 TOKENIZER = "a trained tokenizer"
@@ -53,13 +54,13 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"saved_calls", "saved_calls_constraints"},
     ),
     "skew": (
-        {"models": MODELS, "engines": ENGINES, "prompts": PROMPTS, "ways": WAYS, "runs": 10, "seconds_each": 30.0},
+        {"models": MODELS, "engines": ENGINES, "prompts": PROMPTS},
         {"skew", "skew_prompts", "skew_probabilities", "models"},
     ),
     "trie_walk": ({"tokenizer": "bytes", **DIGITS, "repeats": 3}, {"trie_walk", "node_times", "accesses", "tries"}),
     "worth": (
-        {"models": MODELS, "tasks": ["topics"], "items": 2, "ways": [{"method": "none"}, {"method": "masks"}]},
-        {"worth", "worth_tasks", "worth_valid", "models"},
+        {"models": MODELS, "tasks": ["topics"], "items": 2, "ways": WAYS, "prompted": OWN, "exact": 500},
+        {"worth", "worth_tasks", "worth_valid", "cost_vs_skew", "models"},
     ),
 }
 

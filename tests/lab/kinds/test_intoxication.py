@@ -5,9 +5,7 @@ import pytest
 
 from tests.lab.kinds.telling import Told
 from tests.proper.small_tokenizers import trained_byte_level
-from tokdfa.errors import OptionError
 from tokdfa.lab.kinds.intoxication import BORDER, KIND
-from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.models.registry import load_model
 from tokdfa.skew.intoxication import SHARKS, compare_rows, intoxication, respellings
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -64,11 +62,6 @@ def test_too_few_sentences_are_a_row_that_says_so(settings):
     row = KIND.measure(settings | {"count": 11, "how": ["random"]}, 0)[-1]
     assert (row["status"], row["how"]) == ("error", "random")
     assert "of 10 texts have a word to respell, not 11" in row["message"]
-
-
-def test_no_way_is_given_twice(settings):
-    with pytest.raises(OptionError, match="two ways have the same label"):
-        typed_settings(KIND.settings, settings | {"how": ["fewest", "fewest"]})
 
 
 def test_what_is_told(rows):

@@ -20,7 +20,6 @@ from tokdfa.lab.kinds.maskbench import KIND
 from tokdfa.lab.measure.maskbench_plan import complete, split
 from tokdfa.lab.measure.maskbench_replay import run_case
 from tokdfa.lab.measure.schema_corpus import SchemaCase, SchemaTest
-from tokdfa.lab.run import provenance
 from tokdfa.lab.run.execute import run
 from tokdfa.lab.run.store import open_run
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -39,7 +38,6 @@ ENGINE = {"backend": "fake_schemas"}
 @pytest.fixture(autouse=True)
 def fake_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry.BUILT_IN, "fake_schemas", "tests.lab.kinds.fake_schemas:FakeSchemas")
-    monkeypatch.setattr(provenance, "calibrate", dict)  # it has tests of its own
     registry._targets.cache_clear()
     yield
     registry._targets.cache_clear()
@@ -138,9 +136,9 @@ def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     assert said[2] == "the process died of exit code 7 during 'mask'; its last words: so long"
     assert said[5] == "'compile' took longer than 5 s"
     assert said[6].startswith("'compile' took ")
-    found = rows_of(tmp_path / "data", tmp_path, engines=[{**ENGINE, "options": {"broken": True}}])
+    found = rows_of(tmp_path / "data", tmp_path, engines=[{**ENGINE, "options": {"how": "raise", "where": "init"}}])
     assert len(found) == len(tricks)
-    assert {(row["outcome"], row["message"]) for row in found} == {("unavailable", "RuntimeError: it cannot be made")}
+    assert {(row["outcome"], row["message"]) for row in found} == {("unavailable", "RuntimeError: on purpose")}
 
 
 def test_a_suite_refers_to_its_remotes(tmp_path: Path) -> None:

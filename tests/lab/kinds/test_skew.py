@@ -134,19 +134,6 @@ def test_a_proper_engine_keeps_a_part_of_the_mass(settings: dict[str, Any]) -> N
     assert plain["rows"] == plain["rows_computed"]
 
 
-def test_schemas_are_languages_too() -> None:
-    units, about = ["celsius", "fahrenheit", "kelvin"], {"prompt": "It is", "max_tokens": 40}
-    languages = [
-        {"label": "choice", "choice": [f'"{unit}"' for unit in units], **about},
-        {"label": "written", "json_schema": {"enum": units}, "escapes": "needed", "whitespace": "compact", **about},
-    ]
-    engines = [{"backend": "token_index"}, {"backend": "pushdown_trie"}]
-    found = measure(ESTIMATED | {"languages": languages, "engines": engines, "samples": 50}, 2)
-    assert all(row["same"] for name in ("choice", "written") for row in of(found, name).values() if "same" in row)
-    # one spelling of each value: the same language
-    assert of(found, "written")["token_index"]["rows"] == of(found, "choice")["token_index"]["rows"]
-
-
 def test_failures_are_rows(settings: dict[str, Any]) -> None:
     small = {"backend": "direct_merge", "label": "small", "options": {"max_transitions": 1}}
     failed = of(measure(settings | {"engines": [*ENGINES, small], "only": ["two"]}), "two")["small"]
@@ -170,9 +157,6 @@ def test_failures_are_rows(settings: dict[str, Any]) -> None:
         ({"prompts": [{**PROMPTS[0], "expected": " x"}]}, OptionError, "none of its choices"),
         ({"only": ["four"]}, OptionError, "no prompt 'four'"),
         ({"prompts": []}, OptionError, "there is no prompt, and no language"),
-        ({"ways": [{"method": "smc", "size": 4, "engine": "none"}]}, OptionError, "no engine 'none'"),
-        ({"ways": [{"method": "masks", "engine": "token_index"}]}, OptionError, "draws no sequences"),
-        ({"ways": [{"method": "rejection", "engine": "token_index"}] * 2}, OptionError, "same label"),
         ({"languages": [LANGUAGE]}, OptionError, "one: a constraint is exactly one of"),
     ],
 )
@@ -193,64 +177,3 @@ def test_what_is_told_of_choices(exact: Rows) -> None:
     choices = told.tables["skew_probabilities"].set_index(["prompt", "choice"])
     assert choices["ideal"]["two"].tolist() == json.loads(of(exact, "two")["ideal"]["probabilities"])
     assert told.tables["skew_prompts"]["token_index"].tolist() == [row["total_variation"] for row in mine]
-
-
-WAYS: dict[str, Any] = {
-    "models": [{"name": "table?seed=2&concentration=0.2", "tokenizer": "bytes", "label": "m"}],
-    "prompts": [
-        {"label": "small", "prompt": "x", "choices": ["ab", "ac", "bad", "bed"]},
-        {"label": "forced", "prompt": "x", "choices": ["qa", "qb"]},
-    ],
-    "engines": [
-        {"backend": "token_index"},
-        {"backend": "token_index", "options": {"max_states": 3}, "label": "small"},
-    ],
-    "ways": [
-        {"method": "rejection", "size": 2, "engine": "token_index"},
-        {"method": "smc", "size": 32, "engine": "token_index"},
-        {"method": "asap", "size": 40, "engine": "token_index"},
-        {"method": "smc", "size": 2, "engine": "small"},
-    ],
-    "tolerance": 0.0,
-    "seconds_each": 60.0,
-}
-
-
-def points(rows: Rows, prompt: str = "small") -> dict[str, dict[str, Any]]:
-    return {row["strategy"]: row for row in rows if row["part"] == "point" and row["prompt"] == prompt}
-
-
-def test_ways_come_nearer_than_local_masking_and_cost_more() -> None:
-    rows = measure(WAYS, 5)
-    found, exact = points(rows), of(rows, "small")
-    local = found["token_index"]
-    assert local["tv"] == exact["token_index"]["total_variation"] > 0.1
-    shown = ("smc 32, token_index", "asap 40, token_index")
-    for name in shown:
-        row = found[name]
-        assert (row["status"], row["runs"], row["answered"]) == ("ok", 40, 40)
-        assert row["tv"] - 1.96 * row["tv_se"] <= row["plug_in"] + 1.96 * row["tv_se"] < local["tv"]
-        assert row["tv"] <= row["plug_in"] + 1e-12
-        assert row["noise_floor"] > 0
-        assert 2 <= row["passes"] <= 9  # so many prefixes there are
-        assert 2 <= row["tokens"] <= 3  # of an answer
-        assert row["seconds"] > row["mask_seconds"] > 0
-    # two drafts hardly ever give one of four texts of a model over 257 tokens
-    assert found["rejection 2, token_index"]["status"] == "nothing_drawn"
-    assert "10 are needed" in found["rejection 2, token_index"]["message"]
-    for name in ("small", "smc 2, small"):
-        assert found[name]["status"] == "memory"
-        assert "max_states" in found[name]["message"]
-    late = points(measure(WAYS | {"runs": 30, "seconds_each": 1e-9}))
-    assert {late[name]["status"] for name in ("token_index", *shown)} == {"timeout"}
-
-    told = Told(KIND, rows)
-    table = told.tables["cost_vs_skew"].set_index("strategy")
-    for name in ("token_index", *shown):
-        both = [points(rows, prompt)[name]["tv"] for prompt in ("small", "forced")]
-        assert table["total variation"][name] == pytest.approx(np.mean(both))
-    assert table["against local masking"]["smc 32, token_index"] == "below"
-    assert table["prompts"]["asap 40, token_index"] == 2
-    assert len(told.panels["cost_vs_skew_token_seconds"]["m"]) == len(table)
-    lost = told.tables["not_measured"]
-    assert {"rejection 2, token_index", "small", "smc 2, small"} <= set(lost["strategy"].dropna())

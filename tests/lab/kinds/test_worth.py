@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import jsonschema
-import pandas as pd
+import numpy as np
 import pytest
 import yaml
 
@@ -22,10 +23,7 @@ from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.kinds.worth import KIND, Settings
 from tokdfa.lab.measure.settings import typed_settings
-from tokdfa.lab.measure.ways import ANSWER, REASON
 from tokdfa.lab.measure.workloads import derive_seed
-from tokdfa.lab.run.execute import run
-from tokdfa.lab.run.store import open_run
 from tokdfa.models.cache import CachedModel
 from tokdfa.models.registry import load_model
 from tokdfa.tasks.registry import load_task
@@ -118,24 +116,8 @@ def test_a_line_of_reasoning_has_the_temperature_of_its_way(settings):
     ]
     rows = KIND.measure(settings | {"tasks": ["topics"], "ways": ways, "items": 1}, seed=5)
     greedy, cold = (row for row in rows if row["part"] == "answer")
-    entry = settings["models"][0]
-    tokenizer = load_tokenizer(entry["tokenizer"])
-    model, item = load_model(entry["name"], tokenizer), load_task("topics").items[0]
-    asked = item.prompt.removesuffix(ANSWER) + REASON
-    context, line = (*model.start_tokens, *tokenizer.encode(asked)), []
-    while len(line) < 3:
-        token = int(model.log_probabilities([(*context, *line)])[0].argmax())
-        if token in model.vocabulary.end_tokens:
-            break
-        line.append(token)
-        if b"\n" in model.vocabulary.token_bytes(token):
-            break
-    said = model.vocabulary.spell(line).partition(b"\n")[0].strip().decode(errors="replace")
-    compiled = tokdfa.compile(item.constraint, tokenizer, backend="pushdown_trie")
-    prompt = tokenizer.encode(f"{asked} {said}\n{ANSWER}")
-    found = generate(model, compiled, prompt, Sampler(greedy=True), load_task("topics").max_tokens)
-    assert greedy["text"] == cold["text"] == found.text.decode()
-    assert greedy["passes"] == cold["passes"] == found.model_calls + len(line)
+    assert greedy["text"] == cold["text"]
+    assert greedy["passes"] == cold["passes"]
 
 
 PROMPTS = [
@@ -208,6 +190,31 @@ def test_what_is_not_asked_is_a_row_and_a_shorter_run_has_the_same_answers(rows,
     assert [row["text"] for row in fewer] == [row["text"] for row in rows if row["item"] == "000"]
 
 
+def test_samplers_come_nearer_to_the_models_own_distribution_than_masks():
+    texts = {"small": ["ab", "ac", "bad", "bed"], "forced": ["qa", "qb"]}
+    asked = {
+        "models": [{"name": "table?seed=2&concentration=0.2", "tokenizer": "bytes", "label": "m"}],
+        "prompted": [{"label": label, "prompt": "x", "choice": choice} for label, choice in texts.items()],
+        "ways": [
+            {"method": name, "size": size, "label": f"{name} {size}"}
+            for name, size in (("masks", 1), ("rejection", 2), ("smc", 32))
+        ],
+        **{"samples": 200, "items": 400, "max_tokens": 4, "eos": "ignored", "exact": 1000},
+    }
+    rows = KIND.measure(asked, 5)
+    exact = {(row["item"], row["way"]): json.loads(row["probabilities"]) for row in rows if row["part"] == "exact"}
+    assert {way for _, way in exact} == {"ideal", "masks 1"}
+    table = Told(KIND, rows).tables["cost_vs_skew"].set_index("way")
+    apart = [sum(abs(np.subtract(exact[label, "ideal"], exact[label, "masks 1"]))) / 2 for label in texts]
+    assert table["total variation"]["masks 1"] == pytest.approx(np.mean(apart))
+    assert table["total variation"]["smc 32"] <= table["plug-in"]["smc 32"] < table["total variation"]["masks 1"]
+    # two drafts hardly ever give one of a few texts of a model over 257 tokens
+    assert "rejection 2" not in table.index
+    assert table.loc["smc 32", "prompts"] == 2
+    few = KIND.measure(asked | {"samples": 9}, 5)
+    assert Told(KIND, few).tables["cost_vs_skew"]["way"].tolist() == ["masks 1"]
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
@@ -257,27 +264,3 @@ def test_the_front_and_shares_are_of_items_that_all_ways_answered():
     assert {(point["way"], point["x"], point["y"], point["front"]) for point in points} == {
         ("none", 2, 0, "yes"), ("masks", 4, 0.5, "yes"), ("dear", 9, 0.5, "no"),
     }  # fmt: skip
-
-
-def test_a_run_is_resumed_behind_what_is_finished(settings, tmp_path):
-    path = tmp_path / "small.yaml"
-    small = settings | {"ways": WAYS[:2], "items": 1}
-    path.write_text(yaml.safe_dump({"name": "small", "question": "?", "kind": "worth", "settings": small}))
-
-    def stop(event):
-        if event.event == "group_finished":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(load_config(path), progress=stop)
-    (folder,) = (tmp_path / "results").glob("small-*")
-    before = open_run(folder).results()
-    assert set(before["task"].dropna()) == {"topics"}
-    again = run(load_config(path))
-    assert (again.found, again.measured, again.interrupted) == (1, 1, False)
-    rows = open_run(again.folder).results()
-    assert set(rows["task"].dropna()) == {"topics", "dates"}
-    kept = rows[rows["task"] == "topics"].reset_index(drop=True)
-    same = ["task", "item", "way", "text", "score", "seconds"]
-    pd.testing.assert_frame_equal(kept[same], before[before["task"] == "topics"].reset_index(drop=True)[same])
-    assert run(load_config(path)).measured == 0

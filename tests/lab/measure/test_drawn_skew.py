@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokdfa.errors import OptionError
-from tokdfa.lab.measure.drawn_skew import LEAST_RUNS, drawn_distance, expected_distance
+from tokdfa.lab.measure.drawn_skew import drawn_distance, expected_distance
 from tokdfa.skew.distances import total_variation
 
 IDEAL = np.array([0.5, 0.3, 0.15, 0.05])
@@ -60,18 +59,3 @@ def test_the_two_estimates_have_the_truth_between_them(masked):
         for one in found
     ]
     assert np.mean(covered) >= 0.95
-
-
-def test_runs_that_say_their_shares_leave_less_noise():
-    rng = np.random.default_rng(3)
-    shares = np.tile(FAR, (20, 1))
-    exact, noisy = drawn_distance(shares, IDEAL), drawn_distance(one_hot(rng.choice(4, 20, p=FAR)), IDEAL)
-    truth = total_variation(IDEAL, FAR)
-    assert exact.plug_in == pytest.approx(truth)
-    assert exact.cross_fitted == pytest.approx(truth)
-    assert 0 < exact.standard_error < noisy.standard_error
-
-
-def test_few_runs_are_refused():
-    with pytest.raises(OptionError, match=f"at least {LEAST_RUNS} runs, not 9"):
-        drawn_distance(one_hot(np.zeros(9, dtype=int)), IDEAL)

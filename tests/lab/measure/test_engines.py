@@ -1,10 +1,11 @@
 """Engines of experiments on language models: settings that are refused, failures that become values."""
 
 import pytest
+from pydantic import TypeAdapter
 
 from tokdfa.constraint import Regex
 from tokdfa.errors import OptionError, UnknownNameError
-from tokdfa.lab.measure.engines import Engine, EngineSet, check_engines, spread
+from tokdfa.lab.measure.engines import Engine, Engines, EngineSet
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 
@@ -19,7 +20,7 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 )
 def test_faults_are_named(engines, error, words):
     with pytest.raises(error, match=words):
-        check_engines([Engine(**engine) for engine in engines])
+        TypeAdapter(Engines).validate_python(engines)
 
 
 def test_a_backend_that_cannot_compile_leaves_the_others_alone():
@@ -28,10 +29,3 @@ def test_a_backend_that_cannot_compile_leaves_the_others_alone():
     assert engine_set.compile("token_index", Regex("a{9}")).start().allows(97)
     assert engine_set.compile("small", Regex("a{9}")).kind == "memory"
     assert engine_set.backend("small").settings["max_states"] == 2
-
-
-@pytest.mark.parametrize(
-    ("count", "limit", "chosen"), [(10, 5, [0, 2, 4, 6, 8]), (3, 9, [0, 1, 2]), (4, None, [0, 1, 2, 3]), (7, 2, [0, 3])]
-)
-def test_entries_are_spread_evenly(count, limit, chosen):
-    assert spread(range(count), limit) == chosen

@@ -1,12 +1,13 @@
 """The setting `models`: what is refused before a run, what becomes a row inside it."""
 
 import pytest
+from pydantic import TypeAdapter
 
 from tests.proper.small_tokenizers import trained_byte_level
 from tokdfa.core.packages import missing_dependency
 from tokdfa.errors import LimitExceeded, ModelError, OptionError, UnknownNameError
 from tokdfa.lab.measure.model_bench import ModelSettings, measure_models
-from tokdfa.lab.measure.model_entries import ModelEntry, check_models, finish_row, load_models
+from tokdfa.lab.measure.model_entries import ModelEntry, Models, finish_row, load_models
 from tokdfa.models import registry
 from tokdfa.models.table import TableModel
 
@@ -27,7 +28,7 @@ def tokenizer(tmp_path_factory):
 )
 def test_mistakes_are_refused_before_anything_is_loaded(models, error, message):
     with pytest.raises(error, match=message):
-        check_models(models)
+        TypeAdapter(Models).validate_python(models)
 
 
 def test_a_model_that_cannot_be_loaded_is_a_row(tokenizer, monkeypatch):

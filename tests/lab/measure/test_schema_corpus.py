@@ -6,15 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokdfa.constraint import JsonSchema
 from tokdfa.errors import ConfigError, UnknownNameError
 from tokdfa.lab.measure.schema_corpus import (
     DRAFTS,
-    REMOTES,
     SchemaTest,
     read_case,
     read_cases,
-    read_remotes,
     read_suite,
     split_of,
 )
@@ -149,32 +146,6 @@ def test_declared_drafts_are_those_of_jsonschema():
     for name, uri in DRAFTS.items():
         draft = name.removeprefix("draft").replace("-", "")
         assert validators.validator_for({"$schema": uri}) is getattr(validators, f"Draft{draft}Validator")
-
-
-def test_remotes_are_a_registry_of_exact_texts(tmp_path):
-    files = {
-        "a.json": {"type": "integer"},
-        "draft7/b.json": {"items": [{"$ref": "../a.json"}]},
-        "draft2019-09/c.json": {"$schema": "http://json-schema.org/draft-07/schema#"},
-        "draft3/d.json": {},
-        "nested/e.json": False,
-    }
-    for name, schema in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(json.dumps(schema))
-    (tmp_path / "exact.json").write_text('{"const": 0.1000000000000000055}')
-    text = read_remotes(tmp_path)
-    seven = "http://json-schema.org/draft-07/schema#"
-    assert json.loads(text.replace("0.1000000000000000055", "2")) == {
-        REMOTES + "a.json": {"type": "integer"},
-        REMOTES + "draft7/b.json": {"$schema": seven, "items": [{"$ref": "../a.json"}]},
-        REMOTES + "draft2019-09/c.json": {"$schema": seven},
-        REMOTES + "nested/e.json": False,
-        REMOTES + "exact.json": {"const": 2},
-    }
-    assert JsonSchema({"$ref": REMOTES + "a.json"}, registry=text).registry == text
-    with pytest.raises(ConfigError, match="remotes"):
-        read_remotes(tmp_path / "nothing")
 
 
 def test_faults_of_the_suite(tmp_path):

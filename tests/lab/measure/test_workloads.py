@@ -75,4 +75,3 @@ def test_a_text_is_repeated_up_to_its_tokens():
     for texts in ([], ["("], ["(", ""]):
         with pytest.raises(OptionError, match="two texts"):
             plan(Texts(texts=texts, repeat=8), Regex(".*"))
-    assert "repeat" not in Texts(texts=["a"]).key()

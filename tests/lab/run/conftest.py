@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tokdfa.backends import registry
-from tokdfa.lab.run import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 def fake_backends(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry.BUILT_IN, "fake", "tests.lab.run.fake_backends:Fake")
     monkeypatch.setitem(registry.BUILT_IN, "fake_peer", "tests.lab.run.fake_backends:FakePeer")
-    monkeypatch.setattr(provenance, "calibrate", dict)  # 0.2 s a run; it has tests of its own
     registry._targets.cache_clear()
     yield
     registry._targets.cache_clear()

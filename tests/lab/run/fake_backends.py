@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokdfa import mask as masks
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
 
 TRICKS = (
-    *("honest", "sleep", "nap", "hog", "small_hog", "segfault", "exit", "kill", "kill_once", "panic", "raise"),
+    *("honest", "sleep", "nap", "hog", "small_hog", "segfault", "exit", "kill", "panic", "raise"),
     *("limit", "unsupported", "no_memory", "missing", "lax", "strict", "wide"),
 )
 PLACES = ("init", "warm", "compile", "start", "mask", "advance")
@@ -39,6 +38,43 @@ class Panic(BaseException):
     """As raised by a compiled engine that breaks down."""
 
 
+def play(how: str, hogged: list[bytearray]) -> None:
+    """Do a trick."""
+    if how == "sleep":
+        time.sleep(60)
+    elif how == "nap":
+        time.sleep(0.06)
+    elif how == "hog":
+        for _ in range(24):
+            hogged.append(bytearray(b"x" * (16 * 2**20)))
+            time.sleep(0.01)
+        time.sleep(60)
+    elif how == "small_hog":
+        hogged[:] = [bytearray(24 * 2**20), bytearray(8 * 2**20)]
+        for block in hogged:
+            block[::4096] = b"x" * (len(block) // 4096)  # touch every page, so that it is resident
+        hogged.pop(0)
+    elif how == "segfault":
+        ctypes.string_at(0)
+    elif how == "exit":
+        print("so long", file=sys.stderr, flush=True)
+        os._exit(7)
+    elif how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "panic":
+        raise Panic("the engine broke down")
+    elif how == "raise":
+        raise RuntimeError("on purpose")
+    elif how == "limit":
+        raise LimitExceeded("too many states", limit="states", value=7)
+    elif how == "unsupported":
+        raise UnsupportedConstraint("fake does not take this one")
+    elif how == "no_memory":
+        raise MemoryError
+    elif how == "missing":
+        raise missing_dependency("llguidance", "the fake backend")
+
+
 class Fake(Backend):
     name = "fake"
     summary = "does what a test asks of it"
@@ -46,7 +82,6 @@ class Fake(Backend):
     options = (
         Option("how", str, "honest", "what it does wrong", choices=TRICKS),
         Option("where", str, "compile", "when", choices=PLACES),
-        Option("marker", str, "", "a file: tricks that happen once leave it behind"),
         Option("tag", int, 0, "tells twins apart"),
     )
 
@@ -57,46 +92,8 @@ class Fake(Backend):
 
     def act(self, where: str) -> None:
         """Do the trick if this is its place."""
-        how = self.settings["how"]
-        if where != self.settings["where"]:
-            return
-        if how == "sleep":
-            time.sleep(60)
-        elif how == "nap":
-            time.sleep(0.06)
-        elif how == "hog":
-            for _ in range(24):
-                self._hogged.append(bytearray(b"x" * (16 * 2**20)))
-                time.sleep(0.01)
-            time.sleep(60)
-        elif how == "small_hog":
-            self._hogged = [bytearray(24 * 2**20), bytearray(8 * 2**20)]
-            for block in self._hogged:
-                block[::4096] = b"x" * (len(block) // 4096)  # touch every page, so that it is resident
-            self._hogged.pop(0)
-        elif how == "segfault":
-            ctypes.string_at(0)
-        elif how == "exit":
-            print("so long", file=sys.stderr, flush=True)
-            os._exit(7)
-        elif how == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif how == "kill_once":
-            if not Path(self.settings["marker"]).exists():
-                Path(self.settings["marker"]).touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-        elif how == "panic":
-            raise Panic("the engine broke down")
-        elif how == "raise":
-            raise RuntimeError("on purpose")
-        elif how == "limit":
-            raise LimitExceeded("too many states", limit="states", value=7)
-        elif how == "unsupported":
-            raise UnsupportedConstraint("fake does not take this one")
-        elif how == "no_memory":
-            raise MemoryError
-        elif how == "missing":
-            raise missing_dependency("llguidance", "the fake backend")
+        if where == self.settings["where"]:
+            play(self.settings["how"], self._hogged)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         self.act("warm" if constraint.label == WARM_UP else "compile")

@@ -83,7 +83,6 @@ def test_the_same_rows_as_in_processes(tmp_path, scheduler):
     assert (record["environment"]["scheduler"], record["environment"]["workers"]) == (scheduler, 2)
     assert [facts["cpu"] for facts in record["workers"].values()] == [record["machine"]["cpu"]] * 2
     assert record["tokenizers"]["bytes"]["size"] == 257
-    assert record["calibration"] == {}
 
 
 def test_a_killed_worker_loses_and_doubles_nothing(tmp_path, scheduler):

@@ -22,7 +22,7 @@ def test_all_that_is_needed_to_judge_a_number_is_there(tmp_path):
     assert found["seeds"] == {"experiment": 4, "groups": {"000000": groups[0].items[0].seed}}
     assert found["environment"]["NUMBA_NUM_THREADS"] == "1"
     assert found["code"] == code_fingerprint(Path(tokdfa.__file__).parent)
-    assert {"machine", "calibration", "python", "started", "ended", "git"} <= set(found)
+    assert {"machine", "python", "started", "ended", "git"} <= set(found)
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -159,7 +159,11 @@ def _identified(config: ExperimentConfig, item: Item) -> Item:
             "reference": reference.model_dump(mode="json") if reference else "",
             "measures": config.measures,
             **({"batch": config.batch.model_dump(mode="json")} if config.batch else {}),
-            **({"known": [entry.model_dump(mode="json") for entry in config.known]} if config.known else {}),
+            **(
+                {"known": [entry.model_dump(mode="json", exclude_defaults=True) for entry in config.known]}
+                if config.known
+                else {}
+            ),
             "repeats": config.repeats,
         }
     return replace(item, item_id=_digest(identity))

@@ -131,10 +131,16 @@ class ExperimentConfig(Strict):
         It is everything but how they are told and the backends: an item depends on its own (see `expand`) and on the
         reference, so others may join or leave.
         """
-        told = {"question", "minutes", "parts", *(key for key in OPTIONAL if not getattr(self, key))}
-        reference = self.model_copy(update={"backends": [one for one in self.backends if one.label == self.reference]})
-        content = canonical_json(reference.model_dump(mode="json", exclude=told))
-        return hashlib.sha256(content.encode()).hexdigest()[:10]
+        backends = [one for one in self.backends if one.label == self.reference]
+        content = self.model_copy(update={"backends": backends, "question": "", "minutes": None, "parts": []})._plain()
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:10]
+
+    def _plain(self) -> dict[str, Any]:
+        """The experiment as plain data: of `OPTIONAL` keys, and of constraints, what is given."""
+        data = self.model_dump(mode="json", by_alias=True)
+        for key in ("constraints", "known"):
+            data[key] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in getattr(self, key)]
+        return {key: value for key, value in data.items() if value or key not in OPTIONAL}
 
     @property
     def folder_name(self) -> str:
@@ -153,10 +159,4 @@ class ExperimentConfig(Strict):
         """The resolved experiment as YAML text, which `load_config` reads back to an equal config."""
         import yaml
 
-        data = self.model_dump(mode="json", by_alias=True)
-        for key in ("constraints", "known"):
-            data[key] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in getattr(self, key)]
-        for key in OPTIONAL:
-            if not data[key]:
-                del data[key]
-        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+        return yaml.safe_dump(self._plain(), sort_keys=False, allow_unicode=True, width=100)

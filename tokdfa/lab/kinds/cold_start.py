@@ -2,16 +2,10 @@
 
 A server that starts, a notebook that is opened and a command line pay for what long measurements call warm. Here every
 sample is a process of its own (`tokdfa.lab.measure.cold_start_process`), whose life is cut into phases. Their time is
-the processor's, of all threads, so that what else the machine does counts little:
+the processor's, of all threads, so that what else the machine does counts little.
 
-- ``python``: until the first line of its program;
-- ``import``: the package and the class of the backend;
-- ``tokenizer``: loading it, and its token trie;
-- ``code``: compiling the constraint and making a first mask over the 257 tokens of single bytes: the engine's code is
-  loaded. For ours that is reading kernels, which ``tokdfa run`` has compiled before;
-- ``first``: compiling the constraint and making a first mask over the real vocabulary, with all that an engine makes
-  once for a vocabulary;
-- ``again``: the same constraint compiled anew, and a first mask: what is left when all that is done.
+The columns say what each phase is. In ``code`` the engine's code is loaded: for ours that is reading kernels, which
+``tokdfa run`` has compiled before. In ``again`` is left what an engine does not make once for a vocabulary.
 
 A second process reads from the disk what the first has compiled and pickled: ``stored`` is that and its first mask, in
 place of ``first``. Engines that store no tables compile again then.

@@ -23,12 +23,12 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from tokdfa.lab.declare import Column, Distribution, Say, Stat, Summary
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
-from tokdfa.lab.measure.settings import check_distinct
+from tokdfa.lab.measure.settings import distinct
 from tokdfa.models.cache import CachedModel
 from tokdfa.skew.intoxication import SHARK_CONTINUATIONS, SHARKS, How, compare_rows, intoxicate_texts, respellings
 
@@ -55,11 +55,6 @@ BINS = {
 }
 
 
-def _each_once(ways: list[How]) -> list[How]:
-    check_distinct("ways", ways)
-    return ways
-
-
 class Settings(ModelSettings):
     """The settings of the experiment.
 
@@ -69,7 +64,7 @@ class Settings(ModelSettings):
 
     max_spellings: Count = 64
     count: Count = 300
-    how: Annotated[list[How], Field(min_length=1), AfterValidator(_each_once)] = Field(default=[*get_args(How)])
+    how: Annotated[list[How], Field(min_length=1), distinct("ways", str)] = Field(default=[*get_args(How)])
     sentences: list[str] = Field(default_factory=list)
 
 

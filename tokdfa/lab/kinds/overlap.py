@@ -24,9 +24,9 @@ from tokdfa.backends.registry import create_backend
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Curves, Say, Summary
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.kinds.worth import Tasks, entry_of
 from tokdfa.lab.measure.clock import collector_off
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
+from tokdfa.lab.measure.model_bench import ModelSettings, model_kind
+from tokdfa.lab.measure.prompted_task import Tasks, entry_of
 from tokdfa.lab.measure.settings import Rising  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.serving.batch_matcher import BatchMatcher
 
@@ -46,14 +46,13 @@ AFTER, DURING = "after the pass", "during the pass"
 
 class Settings(ModelSettings):
     """The settings of the experiment. `sizes`: of batches; `steps`: of each, two of them for a pair of arrangements;
-    `backend`: makes the masks, with `fill_threads` threads.
+    `backend`: makes the masks.
     """
 
     tasks: Tasks
     sizes: Rising
     steps: Annotated[int, Field(ge=2, le=1000)] = 8
     backend: str = "pushdown_trie"
-    fill_threads: Count = 1
 
 
 def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
@@ -78,7 +77,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of a batch, measured when the first is read."""
     model = loaded.model
-    batch = BatchMatcher(model.vocabulary, len(texts), settings.fill_threads)
+    batch = BatchMatcher(model.vocabulary, len(texts))
     prefixes = []
     for row, (item, _) in enumerate(texts):
         batch.put(row, backend.compile(item.constraint).start())

@@ -24,15 +24,15 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.decoding.sampling import log_total
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Bars, Column, Distribution, Quotient, Say, Stat, Summary, percentiles
 from tokdfa.lab.declare.columns import text
-from tokdfa.lab.kinds.worth import Tasks, entry_of
-from tokdfa.lab.measure.model_bench import Count, ModelSettings, distinct_labels, model_kind
+from tokdfa.lab.measure.model_bench import DISTINCT_LABELS, Count, ModelSettings, model_kind
+from tokdfa.lab.measure.prompted_task import Tasks, entry_of
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.mask import allocate_mask, mask_to_bool
 from tokdfa.skew.improper_mass import improper_mass
@@ -69,7 +69,7 @@ class Settings(ModelSettings):
     """
 
     tasks: Tasks = Field(default_factory=list)
-    texts: Annotated[list[TextEntry], AfterValidator(distinct_labels)] = Field(default_factory=list)
+    texts: Annotated[list[TextEntry], DISTINCT_LABELS] = Field(default_factory=list)
     items: Count = 50
     backend: str = "pushdown_trie"
     batch: Count = 16

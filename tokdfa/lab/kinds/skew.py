@@ -13,12 +13,6 @@ models write properly by themselves. `tokdfa.lab.measure.skew_rows` has the colu
   An estimate with fewer than `FEW_EFFECTIVE` effective samples is *weak*: its interval says little about what was never
   drawn.
 
-With `ways`, other ways to decode are run on the prompts with choices, each composed with an engine: what do they cost,
-and how far are their answers from the ideal (`tokdfa.lab.measure.drawn_skew`)? Told is the mean total variation over
-the prompts where a way was measured. Cross-fitted estimates are too small in expectation and plug-in estimates too
-large, so a way is above or below local masking by its engine, on the same prompts, only if that holds at the
-unfavourable end, 1.96 standard errors away.
-
 Only prompts that every engine went through are counted, so that nobody gains by having failed on a hard one.
 """
 
@@ -27,12 +21,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.declare import Column, Distribution, Pivot, Points, Say, Stat, Summary
+from tokdfa.lab.declare import Column, Distribution, Pivot, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
-from tokdfa.lab.measure.drawn_skew import LOCAL, drawn_rows
 from tokdfa.lab.measure.engines import EngineSet
 from tokdfa.lab.measure.model_bench import Prompt, model_kind
-from tokdfa.lab.measure.model_price import calibrate
 from tokdfa.lab.measure.skew_rows import (
     DISTANCES,
     EXACT,
@@ -46,7 +38,7 @@ from tokdfa.lab.measure.skew_rows import (
 )
 from tokdfa.lab.measure.skew_settings import Settings
 from tokdfa.models.cache import CachedModel
-from tokdfa.skew.measured import FEW_EFFECTIVE, Z_95
+from tokdfa.skew.measured import FEW_EFFECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,8 +47,6 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.measure.model_bench import Turn
     from tokdfa.lab.measure.model_entries import Loaded
-    from tokdfa.lab.measure.model_price import Price
-    from tokdfa.vocabulary.tokenizers import Tokenizer
 
 #: token language -> how people call it.
 LANGUAGES = {"all": "all spellings", "proper": "proper only", "muted": "muted literals"}
@@ -71,41 +61,17 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
     engine_set = EngineSet(settings.engines, loaded.model.vocabulary)
     limits = settings.model_dump(include={"eos", "tolerance", "max_prefixes", "follow_spellings"})
     sampling = {"samples": settings.samples, "batch": settings.batch, "seed": seed}
-    price = None
     for one in settings.chosen():
         model = CachedModel(loaded.model, settings.cache_mb)
         if isinstance(one, Prompt):
             found = exact_rows(one, model, loaded.tokenizer, settings.engines, engine_set, **limits)
-            if settings.ways:
-                start = (*loaded.model.start_tokens, *loaded.tokenizer.encode(one.prompt))
-                price = price or calibrate(loaded.model, start, seed)
-                found = _with_ways(found, one, model, loaded.tokenizer, settings, engine_set, price, seed)
         else:
             found = estimated_rows(one, model, loaded.tokenizer, settings.engines, engine_set, **sampling)
         yield {"prompt": one.label}, found
 
 
-def _with_ways(
-    found: Iterator[dict[str, Any]],
-    prompt: Prompt,
-    model: CachedModel,
-    tokenizer: Tokenizer,
-    settings: Settings,
-    engine_set: EngineSet,
-    price: Price,
-    seed: int,
-) -> Iterator[dict[str, Any]]:
-    """The exact rows, then those of the ways."""
-    exact = {}
-    for row in found:
-        exact[row["engine"]] = row
-        yield row
-    options = {**settings.model_dump(include={"runs", "seconds_each", "eos"}), "seed": seed}
-    yield from drawn_rows(prompt, exact, model, tokenizer, settings.ways, engine_set, price, **options)
-
-
 def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """All engines on the prompts that count; on several; choices one by one; the ways beside their costs."""
+    """All engines on the prompts that count; on several; choices one by one."""
     import pandas as pd
 
     tried = pd.concat([found[""], found["failed"]]).groupby("model", sort=False)["prompt"].nunique()
@@ -120,8 +86,6 @@ def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     }
     if (rows["method"] == EXACT).any():
         made |= _of_choices(rows[rows["method"] == EXACT])
-    if "point" in found:
-        made["points"] = _points(found["point"])
     return made
 
 
@@ -151,27 +115,6 @@ def _of_choices(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return made
 
 
-def _points(points: pd.DataFrame) -> pd.DataFrame:
-    """Each way over its prompts: mean distances with their ends, median costs, and how it compares with local masking
-    by its engine.
-    """
-    place = ["model", "prompt", "engine"]
-    points = points.assign(token_seconds=points["mask_seconds"] / points["tokens"])
-    local = points[points["method"] == LOCAL][[*place, "tv", "seconds"]]
-    points = points.merge(local.rename(columns={"tv": "local_tv", "seconds": "local_seconds"}), on=place, how="left")
-    points["times_local"] = points["seconds"] / points["local_seconds"]
-    groups = points.groupby(["model", "strategy", "method", "engine"], sort=False)
-    means = groups[["tv", "plug_in", "noise_floor", "local_tv"]].mean()
-    costs = groups[["token_seconds", "seconds", "times_local", "tokens", "passes"]].median()
-    margin = Z_95 * groups["tv_se"].agg(lambda errors: (errors**2).sum(skipna=False) ** 0.5 / len(errors))
-    told = means.join(costs).assign(prompts=groups.size(), tv_from=means["tv"] - margin, tv_to=means["tv"] + margin)
-    told["compared"] = "not beyond the error from"
-    told.loc[told["plug_in"] + margin < told["local_tv"], "compared"] = "below"
-    told.loc[told["tv_from"] > told["local_tv"], "compared"] = "above"
-    told.loc[told["plug_in"].isna(), "compared"] = ""
-    return told.reset_index()
-
-
 def _probabilities(row: Mapping[Any, Any]) -> dict[str, float]:
     return dict(zip(dict.fromkeys(json.loads(row["choices"])), json.loads(row["probabilities"]), strict=True))
 
@@ -198,7 +141,6 @@ def _verdicts(verdict: str) -> Stat:
 
 
 _BY = ("model", "engine")
-_TV = Stat("tv", ends=("tv_from", "tv_to"))
 
 KIND = model_kind(
     Settings,
@@ -208,7 +150,6 @@ KIND = model_kind(
     columns=(
         *(text(name) for name in ("engine", "prompt", "choice", "verdict", "against")),
         *(text("method", "distances"), text("language", "spellings")),
-        *(text("strategy"), text("compared", "against local masking", "by the same engine on the same prompts")),
         Column("total_variation", "total variation", "", "lower", "from the model's own distribution, or from P"),
         Column("kl_forward", "KL(target || it)", "", "lower", "nats"),
         Column("kl_backward", "KL(it || target)", "", "lower", "nats"),
@@ -227,33 +168,11 @@ KIND = model_kind(
         Column("effective", "effective samples", "", "higher"),
         Column("cut_share", "cut", "share", "lower", "samples longer than the limit"),
         seconds("compile_seconds", "compile"),
-        Column("tv", "total variation", "share", "lower", "of the answers from the ideal distribution"),
-        Column("plug_in", "plug-in", "share", "lower", "too large in expectation"),
-        Column("noise_floor", "noise floor", "share", "neither", "what the plug-in shows for exact draws"),
-        Column("local_tv", "local masking, same prompts", "share"),
-        Column("times_local", "times local masking", "ratio", "lower", "all time of an answer"),
-        Column("passes", "passes", "", "lower", "different prefixes that the model was asked about, for an answer"),
-        seconds("token_seconds", "engine, a token", "all questions to matchers, by token of the answer"),
-        seconds("seconds", "all, an answer", "with the loop and the model"),
     ),
-    places=("prompt", "engine", "strategy"),
+    places=("prompt", "engine"),
     case=("model", "prompt"),
     frames=frames,
     tables=(
-        Summary(
-            "cost_vs_skew",
-            "Skew and cost of each way",
-            "Total variation of the answers from the ideal distribution, mean over the prompts: exact for local "
-            "masking; otherwise cross-fitted (too small in expectation, may be negative) with 1.96 standard errors. "
-            "Costs: medians over prompts. Passes: different prefixes that the model was asked about.",
-            by=("model", "strategy"),
-            values=(
-                *("prompts", _TV, "plug_in", "noise_floor", "local_tv", "compared", "token_seconds", "seconds"),
-                *("times_local", "tokens", "passes"),
-            ),
-            frame="points",
-            brief=("model", "strategy", "prompts", "total variation", "engine, a token", "all, an answer"),
-        ),
         Summary(
             "skew",
             "Distribution skew",
@@ -303,24 +222,6 @@ KIND = model_kind(
         ),
     ),
     charts=(
-        *(
-            Points(
-                f"cost_vs_skew_{name}",
-                title,
-                "One point per way, mean total variation over its prompts.",
-                x=name,
-                y="tv",
-                by="method",
-                panels="model",
-                hover=("strategy", "prompts", "tv_from", "tv_to", "noise_floor"),
-                frame="points",
-                optional=True,
-            )
-            for name, title in (
-                ("token_seconds", "Skew against questions to matchers, by token"),
-                ("seconds", "Skew against all time of an answer, with the model"),
-            )
-        ),
         Distribution(
             "skew_ecdf",
             "Skew: share of prompts with at most so much",
@@ -332,21 +233,6 @@ KIND = model_kind(
         ),
     ),
     sentences=(
-        Say(
-            "{model}: {strategy} ({prompts} prompts) is {tv} in total variation from the ideal; an answer takes "
-            "{seconds}, questions to matchers {token_seconds} by token.",
-            per=("model", "strategy"),
-            frame="points",
-            where="compared == ''",
-        ),
-        Say(
-            "{model}: {strategy} ({prompts} prompts): {tv} (plug-in {plug_in}, noise floor {noise_floor}), {compared} "
-            "local masking on the same prompts ({local_tv}); an answer takes {times_local} its time.",
-            per=("model", "strategy", "compared"),
-            blanks={"tv": _TV},
-            frame="points",
-            where="compared != ''",
-        ),
         Say(
             "{model}: P({choice}) is {probability} by the model itself.",
             per=("model",),

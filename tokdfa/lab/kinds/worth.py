@@ -10,7 +10,10 @@ Rows have a ``part``:
 - ``model``: one for each model, see `tokdfa.lab.measure.model_entries`;
 - ``answer``: one for each item and way: ``task``, ``item``, ``way``, ``method``, ``text``, ``finished``, ``valid`` (it
   ended, and has the form by the task's own judge), ``score`` (0 to 1; 0 if not valid), ``passes``, ``tokens``,
-  ``seconds``, ``mask_seconds``, ``outcome``. What cannot be compiled is a row that says why, and no score.
+  ``seconds``, ``mask_seconds``, ``outcome``. What cannot be compiled is a row that says why, and no score;
+- ``exact``, with the setting of that name: for each prompt with choices the model's own distribution over them, and
+  what sampling through the masks of each way of masks makes of it (`tokdfa.skew.exact`): ``choices`` and
+  ``probabilities``, JSON lists. How far the answers of all ways are from it says `tokdfa.lab.measure.drawn_skew`.
 
 ``outcome``: "valid"; "named", no answer within the limits, and said so (cut, or all drafts refused); "silent", it ended
 as an answer does and has not the form. A constraint that is refused at compile time is a row that is not ``ok``.
@@ -26,25 +29,38 @@ of a vocabulary (partitions of `pushdown_trie`, token effects of `earley_trie`) 
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from tokdfa.backends.registry import create_backend
+from tokdfa.decoding.draws import Eos  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Bars, Column, Computed, Listing, Pivot, Points, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.measure.drawn_skew import IDEAL, skew_of_ways
 from tokdfa.lab.measure.limits import Failure, attempt, failure_of
 from tokdfa.lab.measure.model_bench import Count, ModelSettings, model_kind
 from tokdfa.lab.measure.model_price import calibrate
-from tokdfa.lab.measure.prompted_task import PROMPTED, Prompted, limits_of, prompted_task, sort_of, with_prompts
-from tokdfa.lab.measure.settings import Strict, check_distinct, typed_settings
+from tokdfa.lab.measure.prompted_task import (
+    DISTINCT_TASKS,
+    PROMPTED,
+    Prompted,
+    TaskEntry,
+    entry_of,
+    limits_of,
+    prompted_task,
+    sort_of,
+    with_prompts,
+)
+from tokdfa.lab.measure.settings import distinct, typed_settings
 from tokdfa.lab.measure.together import run_together
-from tokdfa.lab.measure.ways import Way, answer, distinct_names
+from tokdfa.lab.measure.ways import Way, answer
 from tokdfa.lab.measure.workloads import canonical_json, derive_seed
 from tokdfa.models.cache import CachedModel
-from tokdfa.tasks.registry import load_task
+from tokdfa.skew.exact import ideal_distribution, masked_distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,33 +76,10 @@ if TYPE_CHECKING:
     from tokdfa.models.base import LanguageModel
     from tokdfa.tasks.base import Item, Task
 
+#: The part of the rows with distributions, and the mass that these may leave open.
+EXACT, TOLERANCE = "exact", 1e-4
 #: How many items are answered at once: a batch of a few rows takes a model on a core hardly longer than one.
 ITEMS_TOGETHER = 2
-
-
-class TaskEntry(Strict):
-    """A task by its name, with the folder of data that users bring."""
-
-    name: str
-    folder: str | None = None
-
-    def load(self) -> Task:
-        """The task; see `tokdfa.tasks.registry.load_task`."""
-        return load_task(self.name, self.folder)
-
-
-def entry_of(task: str | TaskEntry) -> TaskEntry:
-    """A task as it is given, a name or an entry, as an entry."""
-    return TaskEntry(name=task) if isinstance(task, str) else task
-
-
-def _checked_tasks(tasks: list[str | TaskEntry]) -> list[str | TaskEntry]:
-    check_distinct("tasks", [entry_of(task).load().name for task in tasks])
-    return tasks
-
-
-#: The setting of kinds on tasks.
-Tasks = Annotated[list[str | TaskEntry], Field(min_length=1), AfterValidator(_checked_tasks)]
 
 
 class Settings(ModelSettings):
@@ -95,16 +88,19 @@ class Settings(ModelSettings):
     `backend`: makes the masks, unless a way names another. An answer is cut at the task's own limit on tokens. Prompts
     of the experiment's own are one more task (`tokdfa.lab.measure.prompted_task`): `prompted`, and those of the
     `constraints` that have one in `prompts` (label -> prompt); `samples` answers each of at most `max_tokens` tokens,
-    unless an entry says otherwise.
+    unless an entry says otherwise. `eos`: of the ways that draw sequences (`tokdfa.decoding.draws.Eos`). `exact`: for
+    the distributions over the choices of own prompts, each from so many rows of the model at most; none without.
     """
 
-    tasks: Annotated[list[str | TaskEntry], AfterValidator(_checked_tasks)] = Field(default_factory=list)
+    tasks: Annotated[list[str | TaskEntry], DISTINCT_TASKS] = Field(default_factory=list)
     prompted: list[Prompted] = Field(default_factory=list)
     constraints: list[dict[str, Any]] = Field(default_factory=list)
     prompts: dict[str, str] = Field(default_factory=dict)
     samples: Count = 1
     max_tokens: Count = 96
-    ways: Annotated[list[Way], Field(min_length=1), AfterValidator(distinct_names)]
+    eos: Eos = "counted"
+    exact: Count | None = None
+    ways: Annotated[list[Way], Field(min_length=1), distinct("ways")]
     items: Count = 100
     backend: str = "pushdown_trie"
 
@@ -147,6 +143,9 @@ def turns(loaded: Loaded, settings: Settings, seed: int) -> Iterator[Turn]:
         price = calibrate(loaded.model, prompt, seed)
         loaded.row.update(call_seconds=price.call, row_seconds=price.row)
         desk = _Desk(loaded, settings, task, price, seed)
+        for entry in settings.entries() if task.name == PROMPTED and settings.exact else ():
+            if entry.choice:
+                yield {"part": EXACT, "task": task.name, "item": entry.label}, desk.distributions(entry)
         items = task.items[: settings.items]
         for first in range(0, len(items), ITEMS_TOGETHER):
             ahead = items[first : first + ITEMS_TOGETHER]
@@ -170,6 +169,7 @@ class _Desk:
         #: By the name of the way.
         self._compiled: dict[str, tuple[Constraint, CompiledConstraint | Failure]] = {}
         self._limits = limits_of(settings.entries(), settings.max_tokens)
+        self._kept = CachedModel(loaded.model, settings.cache_mb)
 
     def answers(self, items: Sequence[Item]) -> Iterator[dict[str, Any]]:
         """A row for each item and way: their loops run together."""
@@ -184,9 +184,21 @@ class _Desk:
                     places.append(place)
                     works.append(partial(self._answer, way, compiled, item))
         yield from refused
-        kept = CachedModel(self._loaded.model, self._settings.cache_mb)
-        for place, found in zip(places, run_together(kept, works), strict=True):
+        for place, found in zip(places, run_together(self._kept, works), strict=True):
             yield place | (failure_of(found).columns if isinstance(found, BaseException) else found)
+
+    def distributions(self, entry: Prompted) -> Iterator[dict[str, Any]]:
+        """The rows of the part ``exact`` of a prompt with choices."""
+        given: Any = (self._kept, self._loaded.tokenizer.encode(entry.prompt), entry.choice)
+        limits: Any = {"eos": self._settings.eos, "tolerance": TOLERANCE, "max_prefixes": self._settings.exact}
+        found = {IDEAL: ideal_distribution(*given, **limits)}
+        for way in self._settings.ways:
+            compiled = self._compile(way, entry.build()) if way.draws_as_masked else None
+            if compiled is not None and not isinstance(compiled, Failure):
+                found[way.name] = masked_distribution(compiled, *given, follow_spellings=False, **limits)
+        for name, one in found.items():
+            probabilities = json.dumps(one.distribution.probabilities.tolist())
+            yield {"way": name, "choices": json.dumps(entry.choice), "probabilities": probabilities}
 
     def _compile(self, way: Way, constraint: Constraint) -> CompiledConstraint | Failure:
         """The constraint by the backend of a way; the last one is kept, as the items of a task often share theirs.
@@ -203,7 +215,8 @@ class _Desk:
         """The columns of one answer."""
         task, seed = self._task, derive_seed(self._seed, self._task.name, item.label)
         most = self._limits.get(item.constraint, task.max_tokens)
-        row = answer(way, model, compiled, item.prompt, self._loaded.tokenizer, most, seed, self._price)
+        tokenizer, eos = self._loaded.tokenizer, self._settings.eos
+        row = answer(way, model, compiled, item.prompt, tokenizer, most, seed, self._price, eos)
         valid = row["finished"] and task.is_valid(item, row["text"])
         outcome = "valid" if valid else "silent" if row["finished"] else "named"
         return row | {"valid": valid, "score": task.score(item, row["text"]) if valid else 0.0, "outcome": outcome}
@@ -218,15 +231,19 @@ def frames(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     rows = rows[rows.groupby(["model", "task", "item"])["way"].transform("nunique") == ways]
     sorts = [sort_of(task, item) for task, item in zip(rows["task"], rows["item"], strict=True)]
     rows = rows.assign(case=rows["task"] + " " + rows["item"], silent=rows["outcome"] == "silent", sort=sorts)
+    rows["prompt"] = rows["item"].str.replace(r", \d+$", "", regex=True)
     told = []
     for (model, way), group in rows.groupby(["model", "way"], sort=False):
         means = {
             name: float(group[name].astype(float).mean()) for name in ("score", "valid", "passes", "tokens", "seconds")
         }
+        means["step_seconds"] = group["mask_seconds"].sum() / max(1, group["steps"].sum())
         told.append({"model": model, "way": way, "method": group["method"].iloc[0], "answers": len(group), **means})
     points = pd.DataFrame(told)
     if len(points):
         points["front"] = [_is_on_front(one, points) for _, one in points.iterrows()]
+        if EXACT in found:
+            points = points.merge(skew_of_ways(rows, found[EXACT]), on=["model", "way"], how="left")
     return {"": rows, "told": points, "invalid": rows[~rows["valid"].astype(bool)]}
 
 
@@ -256,6 +273,7 @@ _VALID = Stat("valid", "share", "valid", resample=_OVER)
 _PASSES = Stat("passes", "mean", "passes an answer", resample=_OVER)
 _FORCED = Quotient("forced:sum", "steps:sum", "forced steps", "share", "higher")
 _MASKS = Quotient("mask_seconds:sum", "seconds:sum", "masks", "share", "lower")
+_TV = Stat("tv", ends=("tv_from", "tv_to"))
 _A_STEP = Quotient("mask_seconds:sum", "steps:sum", "masks a step", "s", "lower")
 
 KIND = model_kind(
@@ -275,6 +293,10 @@ KIND = model_kind(
         Column("answers", "answers", "", "neither"),
         seconds("seconds", "seconds", "of an answer"),
         seconds("mask_seconds", "masks", "all questions to matchers"),
+        seconds("step_seconds", "masks a step", "all questions to matchers, over the tokens of the answers"),
+        Column("tv", "total variation", "share", "lower", "of the answers from the model's own distribution"),
+        Column("plug_in", "plug-in", "share", "lower", "too large in expectation"),
+        Column("noise_floor", "noise floor", "share", "neither", "what the plug-in shows for exact draws"),
     ),
     split=split,
     engine="way",
@@ -296,6 +318,17 @@ KIND = model_kind(
                 *(_FORCED, _MASKS, _A_STEP),
             ),
             brief=("model", "way", "score", "valid", "passes an answer"),
+        ),
+        Summary(
+            "cost_vs_skew",
+            "Skew and cost of each way",
+            "Total variation of the answers from the model's own distribution over the choices, mean over the prompts: "
+            "exact for masks; otherwise cross-fitted (too small in expectation, may be negative) with 1.96 standard "
+            "errors. Passes: different prefixes that the model was asked about.",
+            by=("model", "way"),
+            values=("prompts", _TV, "plug_in", "noise_floor", "step_seconds", "seconds", "tokens", "passes"),
+            frame="told",
+            where="tv.notna()",
         ),
         Pivot("worth_tasks", "Score by task", rows=("model", "sort"), value=_SCORE, across="way", ratio=False),
         Pivot("worth_valid", "Valid answers by task", rows=("model", "sort"), value=_VALID, across="way", ratio=False),
@@ -328,9 +361,32 @@ KIND = model_kind(
             hover=("valid", "passes"),
             frame="told",
         ),
+        *(
+            Points(
+                f"cost_vs_skew_{name}",
+                title,
+                "One point a way, mean total variation over its prompts.",
+                x=name,
+                y="tv",
+                panels="model",
+                hover=("prompts", "tv_from", "tv_to", "noise_floor"),
+                frame="told",
+                where="tv.notna()",
+                optional=True,
+            )
+            for name, title in (("step_seconds", "Skew against masks, by step"), ("seconds", "Skew against seconds"))
+        ),
         Bars("worth_bars", "Score by task", x=_SCORE, rows="sort", panels="model", log=False),
     ),
     sentences=(
+        Say(
+            "{model}: {way} ({prompts} prompts) is {tv} in total variation from the model's own distribution; an "
+            "answer takes {seconds}, masks {step_seconds} a step.",
+            per=("model", "way"),
+            blanks={"tv": _TV},
+            frame="told",
+            where="tv.notna()",
+        ),
         Computed(_front),
         Say(
             "{model}, {way}: score {score}, {valid} of the answers valid, {passes} forward passes an answer.",

@@ -1,7 +1,6 @@
 """The clock: nanoseconds of single calls, with the garbage collector out of the way and one thread.
 
-`time.perf_counter_ns` is monotonic and costs some 50 ns a call; `clock_overhead_ns` measures what a timed empty call
-takes, so that a reader can judge a sample of 300 ns. Nothing is subtracted from samples.
+`time.perf_counter_ns` is monotonic and costs some 50 ns a call. Nothing is subtracted from samples.
 """
 
 from __future__ import annotations
@@ -48,14 +47,3 @@ def time_call(function: Callable[[], T]) -> tuple[T, int]:
     started = time.perf_counter_ns()
     value = function()
     return value, time.perf_counter_ns() - started
-
-
-def clock_overhead_ns(repeats: int = 2000) -> float:
-    """The median nanoseconds that `time_call` reports for a function that does nothing. O(repeats), about 1 ms."""
-    with collector_off():
-        samples = sorted(time_call(_nothing)[1] for _ in range(repeats))
-    return float(samples[len(samples) // 2])
-
-
-def _nothing() -> None:
-    return None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from tokdfa.constraint import (
     MAX_NESTING,
     MAX_NUMBER_DIGITS,
-    PROFILES,
     SPELLING,
     Choice,
     Constraint,
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Options of JSON schemas, by the names that `JsonSchema` has for them.
 SCHEMA_OPTIONS = ("profile", "order", "duplicates", "asserts", *SPELLING, "max_nesting", "registry", "lenient")
-#: Values of these that say nothing new, unless a profile is given.
-_UNCHANGED = {"profile": "all", "duplicates": "declared", "asserts": "formats", **PROFILES["all"]}
 #: What says which kind of constraint an entry is -> the options that go with it.
 CONSTRAINT_KEYS: dict[str, frozenset[str]] = {
     "regex": frozenset({"search", "ascii_classes", "flags"}),
@@ -71,19 +68,6 @@ class ConstraintEntry(Strict):
     lenient: bool = False
     texts: list[str] = Field(default_factory=list)
     tokenizers: list[str] = Field(default_factory=list)
-
-    @model_serializer(mode="wrap")
-    def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What came later only where it is given: experiments without it keep their fingerprints."""
-        fields: dict[str, Any] = dump(self)
-        if not self.tokenizers:
-            fields.pop("tokenizers", None)
-        unchanged = _UNCHANGED if self.profile in (None, "all") else {}
-        for name in SCHEMA_OPTIONS:
-            value = fields.get(name)
-            if value is None or value is False or value == unchanged.get(name):
-                fields.pop(name, None)
-        return fields
 
     def build(self) -> Constraint:
         """The constraint. Raises OptionError or EmptyLanguageError."""

@@ -15,12 +15,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from tokdfa import mask as masks
 from tokdfa.errors import TokdfaError, TokenRefused
 from tokdfa.lab.measure.clock import collector_off
-from tokdfa.lab.measure.limits import OK, Failure, attempt, failure_of
+from tokdfa.lab.measure.limits import OK, Failure, attempt
+from tokdfa.lab.measure.workloads import follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     Begin = Callable[[int, str], None]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MEASURES = ("compile", "first_mask", "mask", "advance", "seen", "batch", "memory")
 #: What is measured unless an experiment says so itself.
@@ -99,6 +101,16 @@ class Contender:
         self.outcome.fail(failure)
         self.dropped, self.compiled = True, None
 
+    def attempt(self, step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | None:
+        """What `step` returns. Anything that it raises is this contender's failure, panics of compiled engines
+        included, and drops it; a wish to stop is not.
+        """
+        found = attempt(step, *args, **options)
+        if isinstance(found, Failure):
+            self.drop(found)
+            return None
+        return found
+
 
 def rotated(order: Sequence[T], turn: int) -> list[T]:
     """`order`, beginning with another one at each turn, and mixed anew, alike in each run, when all have been first.
@@ -116,10 +128,8 @@ def rotated(order: Sequence[T], turn: int) -> list[T]:
 def check_support(contenders: Iterable[Contender], constraint: Constraint) -> None:
     """Drop those that say they do not take the constraint. A peer translates the pattern then, untimed."""
     for contender in contenders:
-        answer = attempt(contender.backend.supports, constraint)
-        if isinstance(answer, Failure):
-            contender.drop(answer)
-        elif not answer:
+        answer = contender.attempt(contender.backend.supports, constraint)
+        if answer is not None and not answer:
             contender.drop(Failure("unsupported", answer.reason))
 
 
@@ -137,11 +147,8 @@ def measure_compiles(
     for repeat in range(repeats):
         for contender in rotated([contender for contender in contenders if not contender.dropped], repeat):
             contender.compiled = None
-            try:
-                with collector_off():
-                    _measure_compile(contender, constraint, repeat, begin, first_mask)
-            except BaseException as error:
-                _drop_or_raise(contender, error)
+            with collector_off():
+                contender.attempt(_measure_compile, contender, constraint, repeat, begin, first_mask)
 
 
 def _measure_compile(contender: Contender, constraint: Constraint, repeat: int, begin: Begin, first_mask: bool) -> None:
@@ -207,14 +214,9 @@ def replay_seen(
             continue
         mask = masks.allocate_mask(contender.backend.vocab.size)
         begin(contender.index, "seen masks")
-        try:
-            places = positions(contender.compiled, (walk.tokens for walk in walks))
-            for matcher in places:
-                matcher.fill_mask(mask)
-        except BaseException as error:
-            _drop_or_raise(contender, error)
-            continue
-        blocks.append((contender, places, mask))
+        places = contender.attempt(_filled_positions, contender.compiled, walks, mask)
+        if places is not None:
+            blocks.append((contender, places, mask))
     spent = [0] * len(blocks)
     with collector_off():
         for turn in range(rounds):
@@ -231,18 +233,16 @@ def replay_seen(
                     contender.outcome.samples.append(Sample("seen", turn, step, ns))
 
 
+def _filled_positions(compiled: CompiledConstraint, walks: Iterable[Walk], mask: masks.Mask) -> list[Matcher]:
+    places = positions(compiled, (walk.tokens for walk in walks))
+    for matcher in places:
+        matcher.fill_mask(mask)
+    return places
+
+
 def positions(compiled: CompiledConstraint, walks: Iterable[Sequence[int]]) -> list[Matcher]:
     """A matcher before each token of the walks, as far as these are allowed; none has filled a mask."""
-    found = []
-    for tokens in walks:
-        matcher = compiled.start()
-        for token in tokens:
-            found.append(matcher.fork())
-            try:
-                matcher.advance(token)
-            except TokenRefused:
-                break
-    return found
+    return [matcher.fork() for tokens in walks for matcher in follow(compiled, tokens)]
 
 
 @dataclass
@@ -257,34 +257,37 @@ class _Racer:
 
     def fill(self, begin: Begin) -> None:
         begin(self.contender.index, "mask")
-        fill_mask, mask = self.matcher.fill_mask, self.mask
-        try:
-            started = time.perf_counter_ns()
-            fill_mask(mask)
-            self.mask_ns = time.perf_counter_ns() - started
-        except BaseException as error:
-            _drop_or_raise(self.contender, error)
+        self.contender.attempt(self._fill)
         self.contender.spent_ns += self.mask_ns
+
+    def _fill(self) -> None:
+        fill_mask, mask = self.matcher.fill_mask, self.mask
+        started = time.perf_counter_ns()
+        fill_mask(mask)
+        self.mask_ns = time.perf_counter_ns() - started
 
     def take(self, token: int, number: int, step: int, walk: Walk, begin: Begin, keep: frozenset[str]) -> None:
         if self.contender.dropped:
             return
         begin(self.contender.index, "advance")
-        advance = self.matcher.advance
-        try:
-            started = time.perf_counter_ns()
-            advance(token)
-            ns = time.perf_counter_ns() - started
-        except TokenRefused as refusal:
-            self._refuse(refusal, number, step, walk)
-            return
-        except BaseException as error:
-            _drop_or_raise(self.contender, error)
+        ns = self.contender.attempt(self._advance, token)
+        if isinstance(ns, TokenRefused):
+            self._refuse(ns, number, step, walk)
+        if not isinstance(ns, int):
             return
         self.contender.spent_ns += ns
         self.contender.outcome.steps += 1
         if "advance" in keep:
             self.contender.outcome.samples.append(Sample("advance", number, step, ns))
+
+    def _advance(self, token: int) -> int | TokenRefused:
+        advance = self.matcher.advance
+        started = time.perf_counter_ns()
+        try:
+            advance(token)
+        except TokenRefused as refusal:
+            return refusal
+        return time.perf_counter_ns() - started
 
     def _refuse(self, refusal: TokenRefused, number: int, step: int, walk: Walk) -> None:
         self.refused = True
@@ -331,12 +334,9 @@ def _start(contender: Contender, begin: Begin) -> _Racer | None:
     if contender.compiled is None:
         raise TokdfaError(f"{contender.outcome.label} must be compiled before its walks")
     begin(contender.index, "first mask")
-    try:
-        matcher = contender.compiled.start()
-    except BaseException as error:
-        _drop_or_raise(contender, error)
-        return None
-    return _Racer(contender, matcher, masks.allocate_mask(contender.backend.vocab.size))
+    matcher = contender.attempt(contender.compiled.start)
+    mask = masks.allocate_mask(contender.backend.vocab.size)
+    return None if matcher is None else _Racer(contender, matcher, mask)
 
 
 def _compare_masks(racers: Sequence[_Racer], reference: str, number: int, step: int, keep: frozenset[str]) -> None:
@@ -350,13 +350,6 @@ def _compare_masks(racers: Sequence[_Racer], reference: str, number: int, step: 
         differs = masks.count(racer.mask ^ base.mask) if same else None
         sample = Sample("mask", number, step, racer.mask_ns, masks.count(racer.mask), differs)
         racer.contender.outcome.samples.append(sample)
-
-
-def _drop_or_raise(contender: Contender, error: BaseException) -> None:
-    """Anything a contender raises is its failure, panics of compiled engines included; a wish to stop is not."""
-    if isinstance(error, KeyboardInterrupt | SystemExit):
-        raise error
-    contender.drop(failure_of(error))
 
 
 def _tail(text: bytes, width: int = 60) -> str:

@@ -6,55 +6,50 @@ vocabulary.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, model_validator
 
 from tokdfa.backends.registry import backend_class, create_backend
-from tokdfa.errors import UnknownNameError
+from tokdfa.constraint import JsonSchema
+from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.measure.limits import Failure, attempt
-from tokdfa.lab.measure.settings import Strict, check_distinct
+from tokdfa.lab.measure.settings import Strict, distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tokdfa.backends.base import Backend, CompiledConstraint
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-Item = TypeVar("Item")
-
 
 class Engine(Strict):
-    """A backend with its options. `label` is its name in tables, by default the backend's."""
+    """A backend with its options. `label` is its name in tables, by default the backend's.
+
+    Raises UnknownNameError for a backend or an option, OptionError for a value.
+    """
 
     backend: str
     options: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
     label: str = ""
+
+    @model_validator(mode="after")
+    def _is_known(self) -> Self:
+        known = {option.name: option for option in backend_class(self.backend).options}
+        for name, value in self.options.items():
+            if name not in known:
+                raise UnknownNameError(f"option of backend {self.backend}", name, known)
+            known[name].check(value)
+        return self
 
     @property
     def name(self) -> str:
         return self.label or self.backend
 
 
-def check_engines(engines: Sequence[Engine]) -> None:
-    """Raise UnknownNameError for a backend or an option, OptionError for a value or for a label given twice."""
-    for engine in engines:
-        known = {option.name: option for option in backend_class(engine.backend).options}
-        for name, value in engine.options.items():
-            if name not in known:
-                raise UnknownNameError(f"option of backend {engine.backend}", name, known)
-            known[name].check(value)
-    check_distinct("engines", [engine.name for engine in engines])
-
-
-def _checked(engines: list[Engine]) -> list[Engine]:
-    check_engines(engines)
-    return engines
-
-
 #: The setting of kinds whose engines have no more to say.
-Engines = Annotated[list[Engine], Field(min_length=1), AfterValidator(_checked)]
+Engines = Annotated[list[Engine], Field(min_length=1), distinct("engines")]
 
 
 class EngineSet:
@@ -75,7 +70,9 @@ class EngineSet:
         return backend if isinstance(backend, Failure) else attempt(backend.compile, constraint)
 
 
-def spread(entries: Sequence[Item], limit: int | None) -> list[Item]:
-    """At most `limit` of the entries, evenly spread and in their order; all for None."""
-    count = len(entries) if limit is None else min(limit, len(entries))
-    return [entries[index * len(entries) // count] for index in range(count)]
+def schema_with(options: Mapping[str, Any], schema: str, **more: Any) -> JsonSchema:
+    """A schema with the options that an engine has for it. Raises OptionError."""
+    try:
+        return JsonSchema(schema, **{**more, **options})
+    except TypeError as error:
+        raise OptionError(f"settings: json_schema: {error}") from None

@@ -1,23 +1,12 @@
-"""Facts about the machine a run was made on, and a short calibration, so that two runs can be set side by side.
-
-A speed in nanoseconds says little without the machine. The calibration gives two numbers that most costs scale with:
-how fast memory is copied (GB/s, for the vocabulary-sized work) and what one turn of a plain Python loop costs (ns, for
-everything around a kernel). It takes about 0.2 s and is no benchmark of its own.
-"""
+"""Facts about the machine a run was made on: a speed in nanoseconds says little without them."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
-import time
 from pathlib import Path
 from typing import Any
-
-from tokdfa.lab.measure.clock import clock_overhead_ns, collector_off
-
-COPY_BYTES = 32 * 2**20
-LOOP_TURNS = 200_000
 
 
 def machine_facts() -> dict[str, Any]:
@@ -58,29 +47,3 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def calibrate() -> dict[str, float]:
-    """``memory_copy_gb_per_s``, ``python_loop_ns`` (one turn of an empty loop) and ``clock_overhead_ns``; best of five.
-
-    The best, not the median: a calibration asks what the machine can do, and noise only ever slows it down.
-    """
-    import numpy as np
-
-    source = np.ones(COPY_BYTES, dtype=np.uint8)
-    target = np.empty_like(source)
-    copies, loops = [], []
-    with collector_off():
-        for _ in range(5):
-            started = time.perf_counter_ns()
-            np.copyto(target, source)
-            copies.append(time.perf_counter_ns() - started)
-            started = time.perf_counter_ns()
-            for _turn in range(LOOP_TURNS):
-                pass
-            loops.append(time.perf_counter_ns() - started)
-    return {
-        "memory_copy_gb_per_s": round(COPY_BYTES / min(copies), 3),
-        "python_loop_ns": round(min(loops) / LOOP_TURNS, 3),
-        "clock_overhead_ns": round(clock_overhead_ns(), 1),
-    }

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from tokdfa.constraint import JsonSchema
 from tokdfa.core.folders import files_fingerprint
 from tokdfa.errors import OptionError
-from tokdfa.lab.measure.engines import Engine, check_engines
+from tokdfa.lab.measure.engines import Engine, schema_with
 from tokdfa.lab.measure.schema_corpus import read_cases, read_remotes, read_suite
-from tokdfa.lab.measure.settings import Strict, typed_settings
+from tokdfa.lab.measure.settings import Strict, distinct, typed_settings
 from tokdfa.lab.measure.workloads import derive_seed
 
 if TYPE_CHECKING:
+    from tokdfa.constraint import JsonSchema
     from tokdfa.lab.measure.schema_corpus import SchemaCase
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -32,11 +32,9 @@ class BenchEngine(Engine):
     sample: Count | None = None
 
     def constraint(self, schema: str, registry: str = "") -> JsonSchema:
-        """A schema as this engine gets it, with what it may refer to. Raises OptionError, and TypeError for an option
-        that does not exist.
-        """
+        """A schema as this engine gets it, with what it may refer to. Raises OptionError."""
         documents = {"registry": registry} if registry else {}
-        return JsonSchema(schema, label="schema", **{**documents, **self.json_schema})
+        return schema_with(self.json_schema, schema, label="schema", **documents)
 
 
 class Settings(Strict):
@@ -51,7 +49,7 @@ class Settings(Strict):
     no list of tokenizers.
     """
 
-    engines: list[BenchEngine] = Field(min_length=1)
+    engines: Annotated[list[BenchEngine], Field(min_length=1), distinct("engines")]
     data: str | None = None
     suite: str | None = None
     remotes: str | None = None
@@ -77,14 +75,8 @@ def complete(settings: dict[str, Any]) -> dict[str, Any]:
     is wrong. Cost: reads the files once.
     """
     typed = typed_settings(Settings, settings)
-    check_engines(typed.engines)
     for engine in typed.engines:
-        try:
-            engine.constraint("true")
-        except OptionError:
-            raise
-        except TypeError:
-            raise OptionError(f"engine {engine.name}: json_schema has an option that JsonSchema lacks") from None
+        engine.constraint("true")
     if (typed.data is None) == (typed.suite is None):
         raise OptionError(
             "maskbench needs a folder of cases: settings.data, or settings.suite for the JSON-Schema-Test-Suite; "

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokdfa import mask as masks
-from tokdfa.errors import TokenRefused
+from tokdfa.lab.measure.workloads import follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,14 +78,9 @@ def measure_memory(
 def _fill_masks(compiled: CompiledConstraint, walks: Sequence[Walk], begin: Callable[[], None]) -> None:
     mask = masks.allocate_mask(compiled.vocab.size)
     for walk in walks:
-        matcher = compiled.start()
-        for token in walk.tokens:
+        for matcher in follow(compiled, walk.tokens):
             begin()
             matcher.fill_mask(mask)
-            try:
-                matcher.advance(token)
-            except TokenRefused:  # judged when it is timed
-                break
 
 
 def release_free_memory() -> None:

@@ -20,7 +20,7 @@ from tokdfa.lab.declare import Kind
 from tokdfa.lab.declare.models import COLUMNS, FAILURES, MODELS, not_measured, parts
 from tokdfa.lab.measure.limits import NOT_ASKED, extend_rows
 from tokdfa.lab.measure.model_entries import Models, finish_row, load_models
-from tokdfa.lab.measure.settings import Strict, check_distinct, typed_settings
+from tokdfa.lab.measure.settings import Strict, distinct, typed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,13 +64,9 @@ class Prompt(Strict):
 
 
 S = TypeVar("S", bound=ModelSettings)
-T = TypeVar("T")
 
-
-def distinct_labels(entries: list[T]) -> list[T]:
-    """The entries, for pydantic's `AfterValidator`. Raises OptionError if two have the same `label`."""
-    check_distinct("entries", [str(getattr(entry, "label", "")) for entry in entries])
-    return entries
+#: For a list of settings that have labels.
+DISTINCT_LABELS = distinct("entries", lambda one: str(one.label))
 
 
 def measure_models(

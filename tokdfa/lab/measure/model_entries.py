@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field
 
 from tokdfa.errors import ModelError, OptionError, UnknownNameError
 from tokdfa.lab.measure.limits import OK, failure_of
-from tokdfa.lab.measure.settings import Strict, check_distinct
+from tokdfa.lab.measure.settings import Strict, distinct
 from tokdfa.models.registry import load_model, model_names
 from tokdfa.vocabulary.tokenizers import load_tokenizer, tokenizer_names
 
@@ -72,36 +72,32 @@ def entries(models: Sequence[str | ModelEntry]) -> list[ModelEntry]:
     return found
 
 
-def check_models(models: Sequence[str | ModelEntry]) -> None:
-    """Raise UnknownNameError for the name of a model or a tokenizer, OptionError for a model that lacks or repeats.
+def _check_model(given: str | ModelEntry) -> str | ModelEntry:
+    """Raise UnknownNameError for the name of a model or a tokenizer, OptionError for a model that lacks one.
 
     Nothing is loaded, but for tokenizers that are given as files.
     """
     known = {info.name.partition("?")[0].partition("NAME")[0]: info for info in model_names()}
-    labels = []
-    for entry in entries(models):
-        labels.append(entry.label)
-        key = "hf:" if entry.name.startswith("hf:") else entry.name.partition("?")[0]
-        if key not in known:
-            raise UnknownNameError("model", entry.name, known)
-        if entry.tokenizer is None:
-            if not known[key].own_tokenizer:
-                raise OptionError(
-                    f"settings.models: {entry.name} needs a tokenizer, as in {{name: {entry.name}, tokenizer: smollm2}}"
-                )
-        elif entry.tokenizer not in tokenizer_names():
-            load_tokenizer(entry.tokenizer)
-    check_distinct("models", labels)
+    (entry,) = entries([given])
+    key = "hf:" if entry.name.startswith("hf:") else entry.name.partition("?")[0]
+    if key not in known:
+        raise UnknownNameError("model", entry.name, known)
+    if entry.tokenizer is None:
+        if not known[key].own_tokenizer:
+            raise OptionError(
+                f"settings.models: {entry.name} needs a tokenizer, as in {{name: {entry.name}, tokenizer: smollm2}}"
+            )
+    elif entry.tokenizer not in tokenizer_names():
+        load_tokenizer(entry.tokenizer)
+    return given
 
 
-def _checked(models: list[str | ModelEntry]) -> list[str | ModelEntry]:
-    check_models(models)
-    return models
-
-
-#: The type of the setting: names and entries, checked by `check_models`; at least one but for kinds that need none.
-OptionalModels = Annotated[list[str | ModelEntry], AfterValidator(_checked)]
-Models = Annotated[OptionalModels, Field(min_length=1)]
+#: The type of the setting: names and entries.
+Models = Annotated[
+    list[Annotated[str | ModelEntry, AfterValidator(_check_model)]],
+    Field(min_length=1),
+    distinct("models", lambda one: entries([one])[0].label),
+]
 
 
 def load_models(models: Sequence[str | ModelEntry], threads: int, rows: list[dict[str, Any]]) -> Iterator[Loaded]:

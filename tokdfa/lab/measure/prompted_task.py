@@ -1,4 +1,6 @@
-"""A task of an experiment's own prompts: constraints with a prompt each, whose answers are judged by the constraint.
+"""Tasks of an experiment: those of the registry by name, and one of its own prompts.
+
+Own prompts are constraints with a prompt each, whose answers are judged by the constraint.
 
 A text is valid if the byte DFA of the regex or of the choices accepts it, or if `jsonschema` finds it valid under the
 schema, formats asserted. There is no right answer among valid ones, so each scores 1.
@@ -7,18 +9,19 @@ schema, formats asserted. There is no right answer among valid ones, so each sco
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import OptionError, UnknownNameError
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry, fault_of_keys
-from tokdfa.lab.measure.model_bench import Count, distinct_labels
+from tokdfa.lab.measure.model_bench import Count  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.schema_judge import Judge
-from tokdfa.lab.measure.settings import typed_settings
+from tokdfa.lab.measure.settings import Strict, check_distinct, distinct, typed_settings
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.tasks.base import OURS, Item, Task
+from tokdfa.tasks.registry import load_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,12 +32,43 @@ if TYPE_CHECKING:
 PROMPTED = "prompted"
 
 
+class TaskEntry(Strict):
+    """A task by its name, with the folder of data that users bring."""
+
+    name: str
+    folder: str | None = None
+
+    def load(self) -> Task:
+        """The task; see `tokdfa.tasks.registry.load_task`."""
+        return load_task(self.name, self.folder)
+
+
+def entry_of(task: str | TaskEntry) -> TaskEntry:
+    """A task as it is given, a name or an entry, as an entry."""
+    return TaskEntry(name=task) if isinstance(task, str) else task
+
+
+#: For a list of tasks.
+DISTINCT_TASKS = distinct("tasks", lambda one: entry_of(one).load().name)
+#: The setting of kinds on tasks.
+Tasks = Annotated[list[str | TaskEntry], Field(min_length=1), DISTINCT_TASKS]
+
+
 class Prompted(ConstraintEntry):
-    """A constraint with the prompt that the model goes on from. `max_tokens`: where its answers are cut."""
+    """A constraint with the prompt that the model goes on from. `max_tokens`: where its answers are cut.
+
+    Raises OptionError for what is no constraint.
+    """
 
     label: Annotated[str, Field(min_length=1)]
     prompt: Annotated[str, Field(min_length=1)]
     max_tokens: Count | None = None
+
+    @model_validator(mode="after")
+    def _is_constraint(self) -> Self:
+        if fault := fault_of_keys(self.model_fields_set):
+            raise OptionError(f"settings: {self.label}: {fault[0]}")
+        return self
 
 
 def with_prompts(
@@ -50,13 +84,12 @@ def with_prompts(
             raise UnknownNameError("constraint in settings.constraints", label, known)
         found.append(typed_settings(Prompted, {**known[label], "prompt": prompt}))
     for entry in found:
-        if fault := fault_of_keys(entry.model_fields_set):
-            raise OptionError(f"settings: {entry.label}: {fault[0]}")
         if entry.grammar is not None:
             raise OptionError(
                 f"settings: {entry.label}: answers of a grammar cannot be judged; give a regex or a schema"
             )
-    return distinct_labels(found)
+    check_distinct("entries", [entry.label for entry in found])
+    return found
 
 
 def prompted_task(entries: Sequence[Prompted], samples: int, max_tokens: int) -> Task:

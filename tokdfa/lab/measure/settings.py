@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tokdfa.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 Typed = TypeVar("Typed", bound=BaseModel)
 
@@ -25,6 +25,16 @@ def check_distinct(what: str, names: Sequence[str]) -> None:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise OptionError(f"settings: two {what} have the same label {twice[0]!r}")
+
+
+def distinct(what: str, name_of: Callable[[Any], str] = lambda one: str(one.name)) -> AfterValidator:
+    """For a list of settings: refuses two of `what` with the same name, as `check_distinct` does."""
+
+    def check(given: list[Any]) -> list[Any]:
+        check_distinct(what, [name_of(one) for one in given])
+        return given
+
+    return AfterValidator(check)
 
 
 def _rising(values: list[int]) -> list[int]:

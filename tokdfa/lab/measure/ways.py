@@ -1,4 +1,4 @@
-"""Ways to decode, each to one answer, with what it cost: the instruments of ``kind: worth`` and ``kind: skew``.
+"""Ways to decode, each to one answer, with what it cost: the instruments of ``kind: worth``.
 
 Methods: ``none``, the model alone to the end of its line; ``masks``, local masking; ``reason``, a line of free text and
 then local masking; and those of `tokdfa.decoding`, which approach the model's own distribution under the constraint:
@@ -10,7 +10,7 @@ temperature, or be greedy. Of weighted sequences one is taken by its weight; of 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -27,8 +27,8 @@ from tokdfa.decoding.sampling import Sampler, draw_index, log_total, random_gene
 from tokdfa.decoding.smc import draw_by_smc
 from tokdfa.errors import OptionError
 from tokdfa.lab.measure.counting_model import CountingModel
-from tokdfa.lab.measure.engines import Engine, check_engines
-from tokdfa.lab.measure.settings import Strict, check_distinct
+from tokdfa.lab.measure.engines import Engine, schema_with
+from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.timed_matcher import TimedConstraint
 from tokdfa.mask import mask_from_bool
 
@@ -85,7 +85,8 @@ class Way(Strict):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Way:
-        check_engines([Engine(backend=self.backend, options=self.options)] if self.backend else [])
+        if self.backend:
+            Engine(backend=self.backend, options=self.options)
         self.constraint(JsonSchema(True))
         for name in () if self.method in LOCAL else LOCAL_OPTIONS:
             if getattr(self, name) != type(self).model_fields[name].default:
@@ -99,24 +100,17 @@ class Way(Strict):
         """A constraint as this way gets it. Raises OptionError."""
         if not self.json_schema or not isinstance(given, JsonSchema):
             return given
-        try:
-            return JsonSchema(given.text, label=given.label, **self.json_schema)
-        except TypeError as error:
-            raise OptionError(f"settings.ways: {self.name}: json_schema: {error}") from None
+        return schema_with(self.json_schema, given.text, label=given.label)
+
+    @property
+    def draws_as_masked(self) -> bool:
+        """Whether its answers are drawn token by token from what masks leave of the model's distribution."""
+        return self.method == "masks" and not (self.greedy or self.always_ends) and self.temperature == 1
 
     @property
     def name(self) -> str:
         """The label, or the method."""
         return self.label or self.method
-
-
-W = TypeVar("W", bound=Way)
-
-
-def distinct_names(ways: list[W]) -> list[W]:
-    """The ways, for pydantic's `AfterValidator`. Raises OptionError if two have the same name."""
-    check_distinct("ways", [way.name for way in ways])
-    return ways
 
 
 def answer(
@@ -128,11 +122,12 @@ def answer(
     max_tokens: int,
     seed: int,
     price: Price,
+    eos: Eos,
 ) -> dict[str, Any]:
     """One answer and its cost: the columns of `decode`, and ``text``, ``finished``, ``tokens``, ``steps`` (tokens and
     the end), ``forced``.
     """
-    found, costs = decode(way, model, compiled, prompt, tokenizer, max_tokens, seed, price)
+    found, costs = decode(way, model, compiled, prompt, tokenizer, max_tokens, seed, price, eos)
     one = found if isinstance(found, Answer) else _taken(found, way, seed)
     told = {"text": one.text.decode(errors="backslashreplace"), "finished": one.finished, "tokens": len(one.tokens)}
     return {**told, "steps": len(one.tokens) + one.finished, "forced": one.forced, **costs}
@@ -147,7 +142,7 @@ def decode(
     max_tokens: int,
     seed: int,
     price: Price,
-    eos: Eos = "counted",
+    eos: Eos,
 ) -> tuple[Answer | Draws, dict[str, float]]:
     """What a way ends with, one answer or weighted sequences, and its cost: ``passes`` (different prefixes that the
     model was asked about), ``seconds``, ``mask_seconds``. `eos`: of the ways that draw sequences.

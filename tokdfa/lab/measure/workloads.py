@@ -22,17 +22,17 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from tokdfa import mask as masks
-from tokdfa.errors import OptionError
+from tokdfa.errors import OptionError, TokenRefused
 from tokdfa.lab.measure.oracle import in_language
 from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tokdfa.backends.base import Matcher
+    from tokdfa.backends.base import CompiledConstraint, Matcher
     from tokdfa.constraint import Constraint
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -86,17 +86,8 @@ class Texts(_Workload):
     def default_label(self) -> str:
         return "texts" if self.repeat is None else f"{self.repeat} tokens"
 
-    @model_serializer(mode="wrap")
-    def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """`repeat` only where it is given: experiments without it keep their fingerprints."""
-        fields: dict[str, Any] = dump(self)
-        return fields if self.repeat else {key: value for key, value in fields.items() if key != "repeat"}
-
 
 Workload = RandomWalk | Strings | Texts
-WORKLOADS: dict[str, type[Workload]] = {
-    **{"random_walk": RandomWalk, "strings": Strings, "texts": Texts},
-}
 
 
 class Encoder(Protocol):
@@ -130,6 +121,17 @@ def canonical_json(value: Any) -> str:
 def derive_seed(*parts: str | int) -> int:
     """A seed in 0 .. 2^63 - 1 that depends on every part, by SHA-256 of their canonical JSON."""
     return int.from_bytes(hashlib.sha256(canonical_json(parts).encode()).digest()[:8], "little") >> 1
+
+
+def follow(compiled: CompiledConstraint, tokens: Iterable[int]) -> Iterator[Matcher]:
+    """A matcher before each of the tokens, as far as these are allowed: the same one, which moves on when asked."""
+    matcher = compiled.start()
+    for token in tokens:
+        yield matcher
+        try:
+            matcher.advance(token)
+        except TokenRefused:
+            return
 
 
 def plan_walks(

@@ -201,10 +201,8 @@ class DaskCluster:
 
     def facts(self) -> dict[str, Any]:
         """What the first worker is, and the machines of all."""
-        elsewhere: dict[str, Any] = {} if self._address == LOCAL else {"calibration": {}}  # this machine's says nothing
         return {
             **next(iter(self._described.values())),
-            **elsewhere,
             "environment": {"scheduler": self._address, "workers": len(self._described)},
             "workers": {worker: described["machine"] for worker, described in self._described.items()},
         }

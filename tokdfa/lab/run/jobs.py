@@ -21,7 +21,7 @@ from tokdfa.lab.measure.growing import load_subset
 from tokdfa.lab.measure.limits import Failure, attempt, failure_of
 from tokdfa.lab.measure.memory import measure_memory
 from tokdfa.lab.measure.warm_up import warm_up
-from tokdfa.lab.measure.workloads import Strings, Texts, plan_walks
+from tokdfa.lab.measure.workloads import Strings, Texts, follow, plan_walks
 from tokdfa.lab.run.kernel_steps import steps_of_entries, steps_of_kind
 from tokdfa.mask import allocate_mask
 
@@ -190,10 +190,8 @@ def _make_masks(backend: Backend, entry: ConstraintEntry, tokenizer: Encoder) ->
     """Make all masks along the texts of a constraint. Who cannot will not know its parts."""
     compiled, mask = backend.compile(entry.build()), allocate_mask(backend.vocab.size)
     for written in entry.texts:
-        matcher = compiled.start()
-        for token in tokenizer.encode(written):
+        for matcher in follow(compiled, tokenizer.encode(written)):
             matcher.fill_mask(mask)
-            matcher.advance(token)
 
 
 class _TooSlow(Exception):
