@@ -12,7 +12,7 @@ import pytest
 
 from tests.lab.report.browser import Browser, Tab, why_not
 from tests.lab.report.synthetic import HOSTILE, backend_run, trie_walk_run
-from tokdfa.lab.declare.cells import Table, count_cell
+from tokdfa.lab.declare.cells import Cell, Table
 from tokdfa.lab.declare.look import PALETTE
 from tokdfa.lab.report.compare import compare_runs
 from tokdfa.lab.report.compare_page import page as comparison_page
@@ -223,7 +223,7 @@ def test_a_click_on_a_head_sorts_and_a_second_one_turns_round(tabs: dict[str, Ta
 
 
 def test_long_tables_fold_and_open(browser: Browser, tmp_path: Path) -> None:
-    rows = tuple((count_cell(float(number)),) for number in range(31))
+    rows = tuple((Cell(str(number), float(number)),) for number in range(31))
     page = replace(Page.of(trie_walk_run(tmp_path)), tables=[Table("t", "T", "", ("n",), rows)], plots=[])
     (tmp_path / "long.html").write_text(render(page), encoding="utf-8")
     tab = browser.open(tmp_path / "long.html")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import statistics
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +14,10 @@ from tokdfa.errors import ConfigError, StoreError, UnknownNameError
 from tokdfa.lab.declare import Column, Kind
 from tokdfa.lab.declare.columns import text
 from tokdfa.lab.kinds import ADDED, find_kind
-from tokdfa.lab.report.compare import LEAST, _estimate, compare_runs
+from tokdfa.lab.report.compare import LEAST, compare_runs
 from tokdfa.lab.report.compare_page import page
 from tokdfa.lab.report.html import render
+from tokdfa.lab.report.tables import compare_environments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -225,7 +224,10 @@ def test_the_page_says_what_was_found(before: FakeRun, tmp_path: Path) -> None:
     found = compare_runs(before_too, after)
     written = page(found, (before.folder, tmp_path / "it's"))
     assert len(found.engines) == len(written.tables[0].rows)
-    assert found.environment == {"packages · numba": ["1", HOSTILE], "git · commit": ["1" * 40, "3" * 40]}
+    assert compare_environments([found.before, found.after]) == {
+        "packages · numba": ["1", HOSTILE],
+        "git · commit": ["1" * 40, "3" * 40],
+    }
     web = render(written)
     assert HOSTILE not in web
     assert "alert(&#39;x&#39;)" in web
@@ -237,14 +239,3 @@ def test_the_page_says_what_was_found(before: FakeRun, tmp_path: Path) -> None:
     panels = {panel.title: panel.spec["data"]["values"] for panel in chart.panels}
     assert {point["engine"]: point["verdict"] for point in panels["compile time"]}["token_index"] == "slower"
     assert chart.to_png().startswith(b"\x89PNG")
-
-
-def test_intervals_are_those_of_a_plain_bootstrap() -> None:
-    """The bootstrap written down as it is defined, with numbers drawn in another way."""
-    logs = np.random.default_rng(3).normal(0.2, 0.3, 60)
-    chooser = random.Random(1)
-    drawn = sorted(statistics.median(chooser.choices(logs.tolist(), k=60)) for _ in range(1000))
-    value, low, high, chance = _estimate(logs)
-    assert value == pytest.approx(np.exp(np.median(logs)))
-    assert (low, high) == (pytest.approx(np.exp(drawn[25]), rel=0.06), pytest.approx(np.exp(drawn[974]), rel=0.06))
-    assert chance < 0.01 < _estimate(logs - np.median(logs) + 0.01)[3]

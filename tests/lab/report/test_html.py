@@ -96,27 +96,6 @@ def test_every_table_and_chart_has_its_place(reader: Reader, gathered: Page) -> 
     assert len({len(row) for row in reader.rows[: 1 + len(gathered.tables[0].rows)]}) == 1
 
 
-def test_the_verdict_and_one_chart_come_first(reader: Reader, gathered: Page) -> None:
-    order = [
-        *(" ".join(line.split()) for line in gathered.headlines[:3]),
-        gathered.charts[0].caption,
-        " ".join(gathered.headlines[3].split()),
-        gathered.tables[0].note,
-        gathered.charts[2].caption,
-        gathered.tables[-1].note,
-        "tokdfa run results/made-up-0123456789/config.yaml && tokdfa report",
-    ]
-    places = [reader.shown.index(text) for text in order if text]
-    assert places == sorted(places)
-
-
-def test_the_best_are_bold_and_numbers_stand_right(page: str, gathered: Page) -> None:
-    cells = [cell for table in gathered.tables for row in table.rows for cell in row]
-    own = page.replace(html._vega(), "")
-    assert own.count("<b>") == sum(cell.best for cell in cells) > 0
-    assert re.search(r'<td class="n" data-v="[0-9.e-]+"><b>', own)
-
-
 def test_nothing_is_loaded_from_elsewhere(page: str, reader: Reader) -> None:
     outside = [value for _, name, value in reader.attributes if name in ("src", "href", "xlink:href", "action")]
     assert all(value.startswith("#") for value in outside)

@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.full_disk import fill_disk
 from tests.lab.report.synthetic import HOSTILE, FakeRun, backend_run, trie_walk_run
 from tokdfa.errors import StoreError
-from tokdfa.lab.declare.cells import Table, count_cell, status_cell, text_cell
+from tokdfa.lab.declare.cells import Cell, Table, status_cell, text_cell
 from tokdfa.lab.report import print_page, write_report
 from tokdfa.lab.report.page import Page
 
@@ -68,7 +68,7 @@ def test_long_tables_are_files_with_all_rows(written: Written) -> None:
 
 
 def test_a_file_of_rows_has_numbers_and_the_words_of_failures() -> None:
-    ratio = count_cell(2000.0)._replace(detail="4.0x more", detail_value=4.0)
+    ratio = Cell("2,000", 2000.0, detail="4.0x more", detail_value=4.0)
     rows = (
         (text_cell('"a", b'), ratio),
         (text_cell("c"), status_cell("wrong_refusal")),

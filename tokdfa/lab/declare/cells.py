@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokdfa.lab.declare.columns import MISSING, format_count
+from tokdfa.lab.declare.columns import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,11 +127,6 @@ def number_cell(metric: Column, value: float, best: bool = False, ratio: Ratio |
         return NOTHING
     cell = Cell(metric.format(value), float(value), best)
     return cell._replace(detail=ratio.describe(metric), detail_value=ratio.median) if ratio else cell
-
-
-def count_cell(value: float) -> Cell:
-    """A cell for a plain count; NaN is missing."""
-    return NOTHING if math.isnan(value) else Cell(format_count(value), float(value))
 
 
 def status_cell(status: object) -> Cell:

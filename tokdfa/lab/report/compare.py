@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +35,6 @@ from tokdfa.lab.declare.columns import Ratio, text
 from tokdfa.lab.declare.look import backend_of
 from tokdfa.lab.declare.stats import is_known
 from tokdfa.lab.report.data import RunData
-from tokdfa.lab.report.tables import compare_environments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,11 +76,6 @@ class Comparison:
     controls: tuple[str, ...]
     outcomes: pd.DataFrame
     one_sided: pd.DataFrame
-
-    @cached_property
-    def environment(self) -> dict[str, list[str]]:
-        """What of the environment differs: key -> before and after."""
-        return compare_environments([self.before, self.after])
 
     def slower(self, ratio: float) -> list[Any]:
         """The changes beyond noise in which something takes at least `ratio` times as long as before."""

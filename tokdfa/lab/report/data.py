@@ -69,11 +69,9 @@ class RunData:
 
     @cached_property
     def reference(self) -> str:
-        """The label that ratios refer to: the configured one, or the first label of the configured backend."""
-        wanted = self.config.get("reference")
-        items = self.items[self.items["label"] == wanted]
-        items = items if len(items) else self.items[self.items["backend"] == wanted]
-        return str(items["label"].iloc[0]) if len(items) and wanted else ""
+        """The label that ratios refer to; empty if nothing was measured of it."""
+        wanted = str(self.config.get("reference") or "")
+        return wanted if (self.items["label"] == wanted).any() else ""
 
     @cached_property
     def declared(self) -> Results:
