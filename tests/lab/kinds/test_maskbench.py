@@ -194,7 +194,7 @@ def test_engines_take_turns_on_the_same_cases_and_samples_are_nested(tmp_path: P
     [
         ({}, "on the command line: --set data=DIR"),
         ({"data": "a", "suite": "b"}, "folder of cases"),
-        ({"engines": [{**ENGINE, "json_schema": {"a": 1}}], "data": "a"}, "lacks"),
+        ({"engines": [{**ENGINE, "json_schema": {"a": 1}}], "data": "a"}, "option of a JSON schema 'a'"),
         ({"engines": [{**ENGINE, "json_schema": {"order": 1}}], "data": "a"}, "order"),
         ({"data": "no/such/folder"}, "there are no JSON files in"),
     ],

@@ -230,7 +230,7 @@ def test_samplers_come_nearer_to_the_models_own_distribution_than_masks():
         ({"prompted": [{"label": "a", "prompt": "b"}]}, OptionError, "a constraint is exactly one of"),
         ({"prompted": [{"label": "a", "prompt": "b", "grammar": 'start: "a"'}]}, OptionError, "cannot be judged"),
         ({"ways": [{"method": "masks", "backend": "pushdown"}]}, UnknownNameError, "pushdown"),
-        ({"ways": [{"method": "masks", "json_schema": {"profil": "all"}}]}, OptionError, "profil"),
+        ({"ways": [{"method": "masks", "json_schema": {"profil": "all"}}]}, UnknownNameError, "profile"),
         ({"ways": [{"method": "smc", "temperature": 0.8}]}, OptionError, "smc takes no temperature; leave it out"),
         ({"ways": [{"method": "none", "label": "a", "greedy": True}]}, OptionError, "a: none takes no greedy"),
     ],

@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 
 from tokdfa.backends.registry import backend_class, create_backend
 from tokdfa.constraint import JsonSchema
-from tokdfa.errors import OptionError, UnknownNameError
+from tokdfa.errors import UnknownNameError
+from tokdfa.lab.measure.constraint_entry import SCHEMA_OPTIONS
 from tokdfa.lab.measure.limits import Failure, attempt
 from tokdfa.lab.measure.settings import Strict, distinct
 
@@ -71,8 +72,8 @@ class EngineSet:
 
 
 def schema_with(options: Mapping[str, Any], schema: str, **more: Any) -> JsonSchema:
-    """A schema with the options that an engine has for it. Raises OptionError."""
-    try:
-        return JsonSchema(schema, **{**more, **options})
-    except TypeError as error:
-        raise OptionError(f"settings: json_schema: {error}") from None
+    """A schema with the options that an engine has for it. Raises UnknownNameError and OptionError."""
+    for name in options:
+        if name not in SCHEMA_OPTIONS:
+            raise UnknownNameError("option of a JSON schema", name, SCHEMA_OPTIONS)
+    return JsonSchema(schema, **{**more, **options})
