@@ -86,6 +86,7 @@ OF_CHANGED_CHECKOUTS: dict[str, int] = {}
 OF_EARLIER_FORMS = {
     "batch": 4,
     "generation-profile": 3,
+    "cost-vs-skew": 3,
 }
 
 
