@@ -199,7 +199,7 @@ def test_samplers_come_nearer_to_the_models_own_distribution_than_masks():
             {"method": name, "size": size, "label": f"{name} {size}"}
             for name, size in (("masks", 1), ("rejection", 2), ("smc", 32))
         ],
-        **{"samples": 200, "items": 400, "max_tokens": 4, "eos": "ignored", "exact": 1000},
+        **{"samples": 60, "items": 120, "max_tokens": 4, "eos": "ignored", "exact": 1000},
     }
     rows = KIND.measure(asked, 5)
     exact = {(row["item"], row["way"]): json.loads(row["probabilities"]) for row in rows if row["part"] == "exact"}
@@ -207,7 +207,7 @@ def test_samplers_come_nearer_to_the_models_own_distribution_than_masks():
     table = Told(KIND, rows).tables["cost_vs_skew"].set_index("way")
     apart = [sum(abs(np.subtract(exact[label, "ideal"], exact[label, "masks 1"]))) / 2 for label in texts]
     assert table["total variation"]["masks 1"] == pytest.approx(np.mean(apart))
-    assert table["total variation"]["smc 32"] <= table["plug-in"]["smc 32"] < table["total variation"]["masks 1"]
+    assert table["total variation"]["smc 32"] < table["plug-in"]["smc 32"] + 1e-9 < table["total variation"]["masks 1"]
     # two drafts hardly ever give one of a few texts of a model over 257 tokens
     assert "rejection 2" not in table.index
     assert table.loc["smc 32", "prompts"] == 2

@@ -30,6 +30,7 @@ from tokdfa.lab.measure.counting_model import CountingModel
 from tokdfa.lab.measure.engines import Engine, schema_with
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.lab.measure.timed_matcher import TimedConstraint
+from tokdfa.lab.measure.workloads import derive_seed
 from tokdfa.mask import mask_from_bool
 
 if TYPE_CHECKING:
@@ -233,5 +234,7 @@ def _taken(draws: Draws, way: Way, seed: int) -> Answer:
     last = len(draws.sequences) - 1
     place = last
     if way.method != "asap":
-        place = draw_index(np.cumsum(np.exp(draws.log_weights - log_sum)), random_generator(seed))
+        # not with the numbers that the sequences were drawn by
+        drawn = random_generator(derive_seed(seed, "answer"))
+        place = draw_index(np.cumsum(np.exp(draws.log_weights - log_sum)), drawn)
     return Answer(draws.sequences[place], draws.texts[place], True)
