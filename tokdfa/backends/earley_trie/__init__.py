@@ -4,7 +4,7 @@ A `tokdfa.grammar.cfg.Cfg` does not decide where a lexeme ends: it denotes all t
 order that the rules allow. A `Machine` does, by its lexing rule. In reading order:
 
 - `strategy`: the options, and what is kept of masks and steps.
-- `lexer_components`, `lexer_states`, `lexer`: bytes -> which lexemes these may be, or become.
+- `lexer_components`, `lexer`: bytes -> which lexemes these may be, or become.
 - `earley_rows`, `earley_scan`, `earley`: lexemes -> rows, which are found again by content.
 - `machine`: both as one recogniser of bytes, where a lexeme ends, and what happens if a longer match fails.
 - `walk`: lexer and rows along the token trie, or along a part of it.

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from tokdfa.backends.earley_trie.lexer_states import NEEDS_ROWS
+from tokdfa.backends.earley_trie.lexer import NEEDS_ROWS
 from tokdfa.core.interning import TableArrays, append, find, has_room
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct, struct_at

@@ -10,7 +10,8 @@ or made.
 origin point is completed once a row.
 
 **Memo.** The row after a set of lexemes is remembered by the row before and the number that the lexer gave the set, an
-*accepting set* (`tokdfa.backends.earley_trie.lexer_states`): a map (`tokdfa.core.key_map`) of keys ``row << 32 | set``.
+*accepting set* (`tokdfa.backends.earley_trie.lexer`): a map (`tokdfa.core.key_map`) of keys ``row << 32 | set`` to the
+row, -1 if there is none, UNKNOWN if nobody has asked yet.
 
 Sources: Earley 1970; 000 (llguidance; rows along a lexer, one scan for a set of lexemes). Cost: linear in the items
 that move, and in those of the row if it is new; reading a set of lexemes in a row where that was done before is one
@@ -33,20 +34,14 @@ from tokdfa.backends.earley_trie.earley_rows import (
     ROOT,
     intern_row,
 )
-from tokdfa.backends.earley_trie.lexer_states import NEEDS_ROWS
+from tokdfa.backends.earley_trie.lexer import NEEDS_ROWS
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
-from tokdfa.core.key_map import enter_key, look_up
+from tokdfa.core.key_map import enter_key
 from tokdfa.core.sorting import sort_distinct
 
 #: What an item of a row takes, and how many are paid for at once, before a row is begun.
 NS_PER_ITEM, PAID_ITEMS = 5, 1 << 16
-
-
-@kernel
-def find_row(row, lexemes, memo_keys, memo_rows):  # type: ignore[no-untyped-def]
-    """The row after the accepting set `lexemes` in `row`, or -1 if there is none; UNKNOWN if nobody has asked yet."""
-    return look_up(np.int64(row) << 32 | np.int64(lexemes), memo_keys, memo_rows)
 
 
 @kernel

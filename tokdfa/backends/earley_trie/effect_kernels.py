@@ -11,17 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.backends.earley_trie.earley_rows import rows_at
-from tokdfa.backends.earley_trie.earley_scan import find_row
-from tokdfa.backends.earley_trie.lexer_states import OK, REFUSED, lexer_at
+from tokdfa.backends.earley_trie.lexer import OK, REFUSED, lexer_at
 from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, end_lexeme, find_target, machine_at
 from tokdfa.backends.earley_trie.walk import (
+    FIRST_SHIFT,
     NS_PER_NODE,
     PAID_NODES,
+    PAST_SHIFT,
     POSITION,
     RANGE,
     depth_of,
     first_token,
-    pack_range,
     unpack_range,
     walk_at,
     walk_rest,
@@ -30,6 +30,7 @@ from tokdfa.core.interning import TableArrays, has_room, intern, intern_key, pac
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
+from tokdfa.core.key_map import look_up
 from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.division import FIRST, LEFT, PAST, STOP, TAG
 from tokdfa.vocabulary.trie import DEPTH_BITS, TOKEN_SHIFT
@@ -229,7 +230,7 @@ def _keep_effect(effect, out, lexer):  # type: ignore[no-untyped-def]
     for k in range(found):
         accepted, depth = ranges[k, TAG] >> DEPTH_BITS, ranges[k, TAG] & ((1 << DEPTH_BITS) - 1)
         first, past, place = ranges[k, FIRST], ranges[k, PAST], np.int64(group_of[accepted, 1])
-        out.content[place] = pack_range(first, past, depth)
+        out.content[place] = first << FIRST_SHIFT | past << PAST_SHIFT | depth
         group_of[accepted, 1] = place + 1
     for group in range(end, end + groups):
         accepted = np.int64(end_pool[group, 0])
@@ -258,30 +259,6 @@ def _keep_effect(effect, out, lexer):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _take_inside(effect, out, words):  # type: ignore[no-untyped-def]
-    """OR the tokens inside into `words`."""
-    first, past = np.int64(out.inside[effect, 0]), np.int64(out.inside[effect, 1])
-    if first == WIDE:
-        for k in range(len(words)):
-            words[k] |= out.wide_pool[past, k]
-        return
-    for k in range(first, past):
-        token = np.uint32(out.token_pool[k])
-        words[token >> np.uint32(5)] |= np.uint32(1) << (token & np.uint32(31))
-
-
-@kernel
-def _clear_rest(rest, out, stack):  # type: ignore[no-untyped-def]
-    """Clear the tokens of a rest in the words."""
-    five, low_five = np.uint64(5), np.uint64(31)
-    for k in range(out.rests.begin[rest], out.rests.begin[rest + 1]):
-        first, past, _ = unpack_range(out.rests.words[k])
-        for here in range(first, past):
-            token = stack.nodes[here] >> np.uint64(TOKEN_SHIFT)
-            stack.words[token >> five] &= ~(np.uint32(1) << np.uint32(token & low_five))
-
-
-@kernel
 def fill_kernel(  # type: ignore[no-untyped-def]
     first_row, first_state, clears, out_address, walk_address, lexer_address, rows_address, machine_address
 ):
@@ -292,7 +269,7 @@ def fill_kernel(  # type: ignore[no-untyped-def]
     """
     out, stack = effects_at(out_address), walk_at(walk_address)
     lexer, rows, machine = lexer_at(lexer_address), rows_at(rows_address), machine_at(machine_address)
-    meta, situations, progress = out.meta, out.situations, out.progress
+    meta, situations, progress, words = out.meta, out.situations, out.progress, stack.words
     if first_row >= 0:
         situations[0, 0], situations[0, 1], situations[0, 2] = first_row, WHOLE, first_state
         meta[TOP], progress[RANGE], progress[POSITION] = 1, 0, -1
@@ -328,7 +305,8 @@ def fill_kernel(  # type: ignore[no-untyped-def]
             return np.int64(NEEDS_POOLS)
         for end in range(first, past):
             accepted = np.int64(out.end_pool[end, 0])
-            following, begun = np.int64(find_row(row, accepted, rows.memo_keys, rows.memo_rows)), np.int64(-1)
+            following = np.int64(look_up(pack_pair(row, accepted), rows.memo_keys, rows.memo_rows))
+            begun = np.int64(-1)
             if following >= 0:
                 begun = np.int64(rows.start_state[following])
             if following == UNKNOWN or (following >= 0 and begun < 0):
@@ -344,8 +322,20 @@ def fill_kernel(  # type: ignore[no-untyped-def]
         meta[TOP] = top
         if clears and rest == WHOLE:
             for end in range(first, past):
-                _clear_rest(np.int64(out.end_pool[end, 1]), out, stack)
-        _take_inside(effect, out, stack.words)
+                behind = np.int64(out.end_pool[end, 1])
+                for k in range(out.rests.begin[behind], out.rests.begin[behind + 1]):
+                    low, high, _ = unpack_range(out.rests.words[k])
+                    for node in range(low, high):
+                        cleared = stack.nodes[node] >> np.uint64(TOKEN_SHIFT)
+                        words[cleared >> np.uint64(5)] &= ~(np.uint32(1) << np.uint32(cleared & np.uint64(31)))
+        first, past = np.int64(out.inside[effect, 0]), np.int64(out.inside[effect, 1])
+        if first == WIDE:
+            for k in range(len(words)):
+                words[k] |= out.wide_pool[past, k]
+            continue
+        for k in range(first, past):
+            token = np.uint32(out.token_pool[k])
+            words[token >> np.uint32(5)] |= np.uint32(1) << (token & np.uint32(31))
     return np.int64(OK)
 
 

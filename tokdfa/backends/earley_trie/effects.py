@@ -67,8 +67,8 @@ from tokdfa.backends.earley_trie.effect_kernels import (
     fill_kernel,
     width_kernel,
 )
+from tokdfa.backends.earley_trie.lexer import OK
 from tokdfa.backends.earley_trie.lexer_names import StateNames
-from tokdfa.backends.earley_trie.lexer_states import OK
 from tokdfa.backends.earley_trie.machine import S_LONGEST
 from tokdfa.backends.earley_trie.shared_effects import SharedEffects, StoredEffect
 from tokdfa.backends.earley_trie.walk import FIRST_SHIFT, PAST_SHIFT, PROGRESS, whole_rest

@@ -34,9 +34,8 @@ import numpy.typing as npt
 
 from tokdfa.backends.earley_trie.earley import Rows
 from tokdfa.backends.earley_trie.earley_rows import R_SKIP, R_WORK, rows_at
-from tokdfa.backends.earley_trie.earley_scan import find_row, scan_kernel
-from tokdfa.backends.earley_trie.lexer import Lexer
-from tokdfa.backends.earley_trie.lexer_states import (
+from tokdfa.backends.earley_trie.earley_scan import scan_kernel
+from tokdfa.backends.earley_trie.lexer import (
     NEEDS_CHAIN,
     NEEDS_LEXER,
     NEEDS_ROWS,
@@ -44,14 +43,16 @@ from tokdfa.backends.earley_trie.lexer_states import (
     OK,
     REFUSED,
     START_MARK,
+    Lexer,
     fill_transition_kernel,
     intern_state_kernel,
     lexer_at,
 )
 from tokdfa.core.budget import spend
-from tokdfa.core.interning import InterningTable, Limit, TableArrays, intern
+from tokdfa.core.interning import InterningTable, Limit, TableArrays, intern, pack_pair
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct, struct_at
+from tokdfa.core.key_map import look_up
 from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.byte_table import UNKNOWN
 
@@ -208,7 +209,7 @@ def view_situation(situation, machine):  # type: ignore[no-untyped-def]
 @kernel
 def _find_next(row, accepting_set, lexer, rows, meta):  # type: ignore[no-untyped-def]
     """The row after an accepting set, made if need be; -1 if there is none, or -NEEDS_ROWS."""
-    following = np.int64(find_row(row, accepting_set, rows.memo_keys, rows.memo_rows))
+    following = np.int64(look_up(pack_pair(row, accepting_set), rows.memo_keys, rows.memo_rows))
     if following == UNKNOWN:
         meta[S_SCANS] += 1
         following = scan_kernel(row, accepting_set, lexer.sets, rows)
@@ -290,20 +291,6 @@ def end_lexeme(row, accepting_set, lexer, rows, machine):  # type: ignore[no-unt
 
 
 @kernel
-def _end_before(row, accepting_set, column, lexer, rows, machine):  # type: ignore[no-untyped-def]
-    """(status, row, lexer state) after a lexeme of the set has ended and a byte has begun the next one."""
-    status, row, state = end_lexeme(row, accepting_set, lexer, rows, machine)
-    if status != OK:
-        return status, row, state
-    status, target = find_target(state, column, lexer)
-    if status != OK or target < 0:
-        return (status if status != OK else REFUSED), row, target
-    if lexer.completes[target] >= 0:
-        return end_lexeme(row, np.int64(lexer.completes[target]), lexer, rows, machine)
-    return OK, row, target
-
-
-@kernel
 def _add_link(count, row, state, chain):  # type: ignore[no-untyped-def]
     """Put (row, state) in front of the new chain's `count` links, and drop a link that is the same. The new count."""
     kept = 0
@@ -342,7 +329,13 @@ def step_kernel(row, state, fallback, column, lexer, rows, machine):  # type: ig
         if target >= 0 and not goes_on:
             status, after, begun = end_lexeme(here, np.int64(lexer.completes[target]), lexer, rows, machine)
         elif accepted >= 0 and not matches:
-            status, after, begun = _end_before(here, accepted, column, lexer, rows, machine)
+            status, after, begun = end_lexeme(here, accepted, lexer, rows, machine)
+            if status == OK:  # and the byte begins the next one
+                status, begun = find_target(begun, column, lexer)
+                if status == OK and begun < 0:
+                    status = REFUSED
+                elif status == OK and lexer.completes[begun] >= 0:
+                    status, after, begun = end_lexeme(after, np.int64(lexer.completes[begun]), lexer, rows, machine)
         else:
             status, after, begun = REFUSED, none, none
         if status > REFUSED:

@@ -34,7 +34,7 @@ import numpy as np
 from tokdfa.automata.algebra import minimize
 from tokdfa.automata.byte_classes import common_classes
 from tokdfa.automata.containment import GIVEN_UP, INSIDE, Limits, PairSearch, Table
-from tokdfa.backends.earley_trie.lexer_states import L_WANTED
+from tokdfa.backends.earley_trie.lexer import L_WANTED
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.regex.compile import compile_lazy

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.earley_trie.lexer_states import NEEDS_SITUATIONS, OK, REFUSED
+from tokdfa.backends.earley_trie.lexer import NEEDS_SITUATIONS, OK, REFUSED
 from tokdfa.backends.earley_trie.machine import S_LONGEST, intern_situation, step_kernel
 from tokdfa.core.jit import kernel
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT

@@ -1,7 +1,7 @@
 """The trie walk of a grammar: set the bit of every token that the recogniser accepts, of the whole trie or of a part.
 
 What is walked is a *rest*: ranges of nodes, each with the depth at which the current lexeme began, packed in a word
-each (`pack_range`). The whole trie is one range that begins at depth 0, read from the situation as it is. A rest that
+each (`unpack_range`). The whole trie is one range that begins at depth 0, read from the situation as it is. A rest that
 an effect leaves (`tokdfa.backends.earley_trie.effects`) is read from the row that follows.
 
 The walk is that of `tokdfa.vocabulary.walker`. Its step looks up right where it is what is known already: the lexer's
@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.earley_trie.earley_rows import R_WORK, rows_at
-from tokdfa.backends.earley_trie.earley_scan import NS_PER_ITEM, find_row
-from tokdfa.backends.earley_trie.lexer_states import OK, REFUSED, lexer_at
+from tokdfa.backends.earley_trie.earley_scan import NS_PER_ITEM
+from tokdfa.backends.earley_trie.lexer import OK, REFUSED, lexer_at
 from tokdfa.backends.earley_trie.machine import (
     S_ENDS,
     S_LONGEST,
@@ -38,9 +38,11 @@ from tokdfa.backends.earley_trie.machine import (
     step_kernel,
     view_situation,
 )
+from tokdfa.core.interning import pack_pair
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
+from tokdfa.core.key_map import look_up
 from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, NEXT_BITS, TOKEN_SHIFT
 from tokdfa.vocabulary.walker import DEAD, set_bit, specialise
@@ -127,12 +129,6 @@ PROGRESS = 2
 
 
 @kernel
-def pack_range(first, past, depth):  # type: ignore[no-untyped-def]
-    """A range in one word, int64."""
-    return np.int64(first) << FIRST_SHIFT | np.int64(past) << PAST_SHIFT | np.int64(depth)
-
-
-@kernel
 def unpack_range(word):  # type: ignore[no-untyped-def]
     """(first, past, depth) of a range, int64."""
     return word >> FIRST_SHIFT, (word >> PAST_SHIFT) & ((1 << NEXT_BITS) - 1), word & ((1 << DEPTH_BITS) - 1)
@@ -153,7 +149,7 @@ def _peek_start(row, accepting_set, fallback, stack, rows, machine):  # type: ig
     if has_stack and pushed[height, 0] == row and pushed[height, 1] == accepting_set:
         machine.meta[S_REUSED] += 1
         return pushed[height, 2], pushed[height, 3]
-    following = find_row(row, accepting_set, rows.memo_keys, rows.memo_rows)
+    following = look_up(pack_pair(row, accepting_set), rows.memo_keys, rows.memo_rows)
     if following < 0:
         return following, np.int32(-1)
     state = rows.start_state[following]
