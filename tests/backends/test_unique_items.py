@@ -350,6 +350,54 @@ def test_a_saved_constraint_remembers(tmp_path: Path) -> None:
     assert not takes(loaded.start(), b'["a","a"')
 
 
+#: Tokens that end a string, and what they do behind it.
+ENDING = [
+    *(
+        b'","',
+        b'", "',
+        b'"],["',
+        b'","b","b"',
+        b'b","b"',
+        b'","c","b"',
+        b'",\n',
+        b'\\","',
+        b'\\","b"',
+        b'","b"',
+        b'","b',
+    ),
+    *(b'"]', b'"],"', b',"', b'",1,"', b'","b",1'),
+]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        unique({"type": "string"}),
+        unique({"type": ["string", "integer"]}, minItems=2),
+        unique({"type": "string"}, prefixItems=[{"type": "string"}, {"enum": ["x", "b"]}, {"type": "integer"}]),
+        {"type": "array", "items": unique({"type": "string"})},
+        unique({"type": ["array", "string"], "items": {"type": "string"}}),
+    ],
+    ids=lambda schema: json.dumps(schema)[:60],
+)
+def test_masks_have_the_tokens_that_are_allowed(schema: Any) -> None:
+    """Whether a token is allowed is found byte by byte; masks leave out what cannot repeat an item."""
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), *ENDING, b""], end_tokens=[256 + len(ENDING)])
+    compiled, out, refused = PushdownTrie(vocab).compile(JsonSchema(schema)), tokdfa.allocate_mask(vocab.size), 0
+    for text in (b'["b","x', b'["x","b', b'["b", "c", "x', b'[["b","x', b'[["b"],["x', b'["b","\\'):
+        matcher = compiled.start()
+        for byte in text:
+            if not matcher.allows(byte):
+                break
+            matcher.advance(byte)
+            matcher.fill_mask(out)
+            taken = [bool(tokdfa.mask.contains(out, token)) for token in range(256, 256 + len(ENDING))]
+            assert taken == [matcher.allows(token) for token in range(256, 256 + len(ENDING))], matcher.tokens
+            texts = [matcher._text.allows(token) for token in range(256, 256 + len(ENDING))]
+            refused += sum(texts) - sum(taken)
+    assert refused > 5
+
+
 def test_tokens_to_an_end_are_not_counted() -> None:
     matcher = matcher_of(unique({"type": "string"}))
     for ask in (matcher.shortest_completion, lambda: matcher._origin[0].start(max_tokens=5)):

@@ -17,13 +17,16 @@ each, and some 100 bytes for each byte of an item that is an array or an object 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tokdfa.backends.base import CompiledConstraint, Matcher
 from tokdfa.backends.unique_scanner import ITEM, START, STRING, Scanner, State
 from tokdfa.errors import TokenRefused
+from tokdfa.mask import mask_from_ids, mask_to_ids
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -48,18 +51,7 @@ class UniqueItems(CompiledConstraint):
         self.scanner = Scanner(locations)
         #: Tokens that may end an item and have something behind a comma, which are read as a whole; and those that may
         #: close one.
-        closing = b'}]"' if self.scanner.holds else b""
-        self.suspects = tuple((token, plain.vocab.token_bytes(token)) for token in _tokens_with(plain.vocab, closing))
-        #: Those of them that can matter where no such array is open.
-        self.opening = tuple((token, text) for token, text in self.suspects if b"[" in text)
-        self._children: dict[int, dict[int, int]] = {}
-
-    def children(self, node: int) -> dict[int, int]:
-        """Byte -> child of a node of the token trie, those that were asked for before kept."""
-        if node not in self._children:
-            trie = self.vocab.trie
-            self._children[node] = {trie.byte(child): child for child in trie.children(node)}
-        return self._children[node]
+        self.tokens = _tokens_of(plain.vocab)
 
     def _start(self, context: tuple[int, ...]) -> UniqueItemsMatcher:
         return UniqueItemsMatcher(self, self.plain._start(context))
@@ -74,13 +66,53 @@ class UniqueItems(CompiledConstraint):
         write_program(path, self.program, self.constraint, self.plain.settings)
 
 
-def _tokens_with(vocab: Vocabulary, signs: bytes) -> list[int]:
-    """The tokens with a comma behind their first byte, or one of some signs anywhere. O(bytes of the vocabulary)."""
-    is_sign, data = np.zeros(256, dtype=np.bool_), vocab.byte_data
-    is_sign[list(b"," + signs)] = True
-    found = np.flatnonzero(is_sign[data])
+class _Tokens:
+    """The tokens of a vocabulary that may end an item and have something behind a comma, which are read as a whole.
+
+    Masks, by whether items may be arrays or objects, which a bracket closes: `suspects` within an array whose items
+    differ, `opening` of those where none is open. `quoted`: tokens with a quote; `telling`: those of them that do more
+    than to end a string, close what is open, write a comma and open the next string. O(bytes of the vocabulary).
+    """
+
+    def __init__(self, vocab: Vocabulary) -> None:
+        self._trie, size = vocab.trie, vocab.size
+        closers = mask_from_ids(_tokens_with(vocab, b'}]"'), size)
+        self.suspects = [mask_from_ids(_tokens_with(vocab, b",", behind_first=True), size)]
+        self.suspects.append(self.suspects[0] | closers)
+        opens, quoted = mask_from_ids(_tokens_with(vocab, b"["), size), _tokens_with(vocab, b'"')
+        self.opening = [suspects & opens for suspects in self.suspects]
+        self.quoted = mask_from_ids(quoted, size)
+        told = [token for token in quoted.tolist() if not _ENDS_ONLY.fullmatch(vocab.token_bytes(token))]
+        self.telling = mask_from_ids(np.array(told, dtype=np.int64), size)
+        self._children: dict[int, dict[int, int]] = {}
+
+    def children(self, node: int) -> dict[int, int]:
+        """Byte -> child of a node of the token trie, those that were asked for before kept."""
+        if node not in self._children:
+            trie = self._trie
+            self._children[node] = {trie.byte(child): child for child in trie.children(node)}
+        return self._children[node]
+
+
+_ENDS_ONLY = re.compile(rb'[^"]*"[ \t\n\r]*[\]} \t\n\r]*,?[ \t\n\r]*"?')
+_known_tokens: WeakKeyDictionary[Vocabulary, _Tokens] = WeakKeyDictionary()
+
+
+def _tokens_of(vocab: Vocabulary) -> _Tokens:
+    """Made once for a vocabulary."""
+    found = _known_tokens.get(vocab)
+    if found is None:
+        found = _known_tokens[vocab] = _Tokens(vocab)
+    return found
+
+
+def _tokens_with(vocab: Vocabulary, signs: bytes, behind_first: bool = False) -> npt.NDArray[np.int64]:
+    """The tokens with one of some signs, `behind_first`: behind their first byte."""
+    is_sign = np.zeros(256, dtype=np.bool_)
+    is_sign[list(signs)] = True
+    found = np.flatnonzero(is_sign[vocab.byte_data])
     tokens = np.searchsorted(vocab.offsets, found, side="right") - 1
-    return np.unique(tokens[(found > vocab.offsets[tokens]) | (data[found] != ord(","))]).tolist()
+    return np.unique(tokens[found > vocab.offsets[tokens]] if behind_first else tokens)
 
 
 class UniqueItemsMatcher(Matcher):
@@ -106,29 +138,27 @@ class UniqueItemsMatcher(Matcher):
 
     def _refused(self, state: State, mask: Mask) -> list[npt.NDArray[np.int32]]:
         """The tokens that the scanner refuses, among those of a mask and maybe others."""
-        scanner, trie, size = self._scanner, self.vocab.trie, np.uint64(self.vocab.size)
-        words, read = mask.data, dict[bytes, State | None]({b"": state})
+        scanner, tokens = self._scanner, self._compiled.tokens
+        trie, size = self.vocab.trie, np.uint64(self.vocab.size)
+        read = dict[bytes, State | None]({b"": state})
         is_text = bool(state) and (state[-1][0] == STRING or state[-1][:2] == (ITEM, '"'))  # which only a quote ends
-        suspects = self._compiled.suspects if scanner.is_within(state) else self._compiled.opening
-        whole = [
-            token
-            for token, text in suspects
-            if words[token >> 5] >> (token & 31) & 1
-            and (b'"' in text or not is_text)
-            and self._after(text, read) is None
-        ]
+        suspects = mask & (tokens.suspects if scanner.is_within(state) else tokens.opening)[scanner.holds]
+        if is_text:
+            suspects &= tokens.telling if scanner.is_new(state) else tokens.quoted
+        texts = ((token, self.vocab.token_bytes(token)) for token in mask_to_ids(suspects).tolist())
+        whole = [token for token, text in texts if self._after(text, read) is None]
         found = [np.array(whole, dtype=np.int32)] if whole else []
         todo = [(-1, state)]
         while todo:
             node, here = todo.pop()
             if watched := scanner.watched(here):
-                children = self._compiled.children(node)
+                children = tokens.children(node)
                 for byte in watched & children.keys():
                     child, following = children[byte], scanner.step(here, byte)
                     if following is None:
                         ids = trie.nodes[child : trie.next(child)] >> np.uint64(TOKEN_SHIFT)
                         found.append(ids[ids < size].astype(np.int32))
-                    else:
+                    elif trie.next(child) > child + 1:  # longer tokens begin so
                         todo.append((child, following))
         return found
 

@@ -143,6 +143,8 @@ class Scanner:
 
     def step(self, state: State, byte: int) -> State | None:
         """The state after a byte; None if it repeats an item, or leads nowhere but to a repetition."""
+        if byte in BLANKS and state[-1][0] == ARRAY and not self.holds:  # as many tokens begin
+            return state
         spend(BYTE_WORK)
         following = self._step(state, byte)
         return self._hold(following, byte) if self.holds and following else following
@@ -353,6 +355,13 @@ class Scanner:
     def is_within(self, state: State) -> bool:
         """Whether an array whose items must differ is open."""
         return any(frame[0] == ARRAY and self.locations[frame[1]].unique for frame in state)
+
+    def is_new(self, state: State) -> bool:
+        """Whether the text is in a string that is an item and cannot be one that was, and another item may follow."""
+        if self.holds or not state or state[-1][0] != ITEM or state[-1][1] != '"' or state[-1][2][1] != -1:
+            return False
+        _, number, count, _, _ = state[-2]
+        return bool(count < MAX_REMEMBERED and self.locations[number].items(count).endless)
 
     def watched(self, state: State) -> frozenset[int]:
         """The bytes that may be refused, or lead to one that may, among those that a strategy may allow."""

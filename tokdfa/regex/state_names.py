@@ -7,13 +7,16 @@ automata have it too. Let L be the bytes of the longest token.
 - In an explicit automaton: a hash of the tree of all strings of up to L bytes, which are alive and which match, made by
   L rounds over the states. In round k+1 a state's hash is made of whether it accepts and of the hashes of round k of
   its targets by runs of bytes, so it depends on nothing but the tree of k+1 bytes. Hashes have 128 bits.
+- In a minimal one, of which few states are asked for: a hash of the rows of all states that up to L bytes lead to,
+  numbered breadth first (`name_soon`).
 - In a lazy one: a hash of its expression with *clipped* counters: in e{m,n}, m becomes min(m, L), and n without end
   if n >= L. Each round reads a byte, or may be left out, so a string of fewer than L bytes matches as before, and one
   of L bytes can be continued to a match as before (no part of an expression is empty). That last does not hold under
   intersection and complement, as of a{300} & a{301}; what has such parts is hashed as it is, and states with
   assertions, which depend on more than the expression, have no name.
 
-Cost: L rounds of 2 ns a state and run of bytes, once for an automaton; 50 ns for each new expression. Source: ours.
+Cost: L rounds of 2 ns a state and run of bytes, or one round for each state that is asked for; 50 ns for each new
+expression. Source: ours.
 """
 
 from __future__ import annotations
@@ -48,6 +51,10 @@ Int32 = npt.NDArray[np.int32]
 
 #: Stretches of bytes that are paid for at once, 1 ns each.
 PAID_STRETCHES = 1 << 16
+#: States that are named with the one that is asked for, as a walk mostly comes to them next.
+NAMED_AT_ONCE = 12
+#: A name of more states than this is paid for, 1 ns for a run of bytes.
+PAID_STATES = 1 << 10
 #: What it takes to name an expression, and what its names hold.
 NS_PER_NAME, BYTES_PER_NAME = 100, 32
 #: By which expressions are hashed: two numbers to begin with and two odd factors. Nobody who writes a pattern knows
@@ -199,3 +206,67 @@ def _name_states_kernel(transitions, accepting, run_class, run_last, depth, firs
             before[state, 0], before[state, 1] = names[state, 0], names[state, 1]
         if not changed:
             break
+
+
+def name_soon(
+    transitions: Int32,
+    accepting: npt.NDArray[np.bool_],
+    byte_class: npt.NDArray[np.uint8],
+    depth: int,
+    state: int,
+) -> tuple[Int32, npt.NDArray[np.uint64]]:
+    """(a state and those met soon after it, their names: uint64, shape (states, 2)), in a minimal automaton.
+
+    As with `name_states`, equal names mean that states agree so far; but states that agree so far and not for ever may
+    have different ones. O(states that are met x runs of byte classes).
+    """
+    last = np.flatnonzero(np.append(byte_class[1:] != byte_class[:-1], True))
+    states, names = np.full(NAMED_AT_ONCE, state, dtype=np.int32), np.empty((NAMED_AT_ONCE, 2), dtype=np.uint64)
+    table, ends = np.array(transitions), np.array(accepting)  # frozen ones would be compiled for anew
+    count = _name_soon_kernel(table, ends, byte_class[last], last, depth, _SECRET, states, names)
+    return states[:count], names[:count]
+
+
+@kernel
+def _name_soon_kernel(transitions, accepting, run_class, run_last, depth, secret, states, names):  # type: ignore[no-untyped-def]
+    """Name ``states[0]`` and the states met first from there, which are added to `states`; how many are named.
+
+    A name is made of the rows of all states that up to `depth` bytes lead to, numbered as they are met.
+    """
+    number, queue = np.full(len(transitions), -1, dtype=np.int64), np.empty(len(transitions), dtype=np.int64)
+    named, met, wanted = 0, 0, 1
+    while named < wanted:
+        for k in range(met):
+            number[queue[k]] = -1
+        queue[0] = states[named]
+        met, here, read = 1, 0, 0
+        number[queue[0]] = 0
+        a, b = secret[0], secret[1]
+        while here < met and read < depth:
+            end = met
+            while here < end:
+                state = queue[here]
+                said, led = np.uint64(accepting[state]), np.int64(-2)  # of no state
+                a, b = _mix(a ^ said, secret[2]), _mix(b ^ said, secret[3])
+                for k in range(len(run_class)):
+                    target = np.int64(transitions[state, run_class[k]])
+                    if target >= 0:
+                        if number[target] < 0:
+                            number[target], queue[met] = met, target
+                            met += 1
+                        target = number[target]
+                    if target != led:  # one stretch of bytes ends, the next begins
+                        begin = np.uint64(run_last[k - 1] + 1 if k else 0)
+                        said, led = np.uint64(target + 2) << np.uint64(9) | begin, target
+                        a, b = _mix(a ^ said, secret[2]), _mix(b ^ said, secret[3])
+                here += 1
+            read += 1
+        names[named, 0], names[named, 1] = a, b
+        named += 1
+        if named == 1:
+            wanted = min(met, len(states))
+            for k in range(wanted):
+                states[k] = queue[k]
+        if met > PAID_STATES:
+            pay(met * len(run_class))
+    return wanted

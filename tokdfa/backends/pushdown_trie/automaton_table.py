@@ -9,7 +9,7 @@ when they are read (`tokdfa.backends.pushdown_trie.state_table.LazyRows`). An au
 States that agree on the strings no longer than the longest token are one *partition class*: no token tells them apart,
 and they divide the vocabulary alike. The inside of a string is one class in all automata that have strings; so are the
 states of a counter that leave room for more than a token. Names of classes are hashes (`tokdfa.regex.state_names`),
-made with the automaton where it has wide states, else when a partition of it is first needed.
+made when a partition of them is first needed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.backends.pushdown_trie.rows import WIDE
 from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST, MOST, STATES, LazyRows, StateTable
 from tokdfa.grammar.lexeme_automata import minimal_together
 from tokdfa.program.json_text import read_characters
-from tokdfa.regex.state_names import ExpressionNames, name_states
+from tokdfa.regex.state_names import ExpressionNames, name_soon
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ class AutomatonTable(StateTable):
         self._waiting: dict[int, Terminal] = {}
         self._start_for: dict[int, int] = {}
         self._explicit: list[_Explicit] = []
+        #: (id, whether its texts are the shortest) -> (explicit automaton of one terminal, the state it starts in).
+        self._entered: dict[tuple[int, bool], tuple[Dfa, int]] = {}
         self._named: dict[bytes, int] = {}  # name -> the first state that has it
         self._lazy_names: dict[int, ExpressionNames] = {}  # id of a lazy automaton -> names of its expressions
         self._depth = vocab.trie.depth_limit + 1  # what is complete after the longest token counts, too
@@ -86,7 +87,7 @@ class AutomatonTable(StateTable):
             for terminal in missing:
                 if terminal not in made:
                     waits = terminal.may_wait and self.has_all_bytes and not anew
-                    made[terminal] = self._reserve(terminal) if waits else self._make(terminal)
+                    made[terminal] = self._reserve(terminal) if waits else self._make(terminal, anew)
                 starts[terminal.key, terminal.shortest] = made[terminal]
             found = [
                 made[terminal] if start is None else start for terminal, start in zip(terminals, found, strict=True)
@@ -119,11 +120,15 @@ class AutomatonTable(StateTable):
                     groups += [group[half:], group[:half]]
         return found
 
-    def _make(self, terminal: Terminal) -> int:
+    def _make(self, terminal: Terminal, anew: bool = False) -> int:
         """The state in which a terminal begins whose automaton is made for it alone."""
         automaton = terminal.make()
         if isinstance(automaton, Dfa):
-            return self._add(automaton, terminal.shortest, np.array([automaton.start]))[0]
+            known = self._entered.get((id(automaton), terminal.shortest))
+            if known is None or anew:  # the automaton is kept, so that its id stays its own
+                start = self._add(automaton, terminal.shortest, np.array([automaton.start]))[0]
+                known = self._entered[id(automaton), terminal.shortest] = automaton, start
+            return known[1]
         start = self.lazy_rows.add(self, automaton, terminal.shortest)
         self.spelled[start] = not (automaton.bytes_read & ~self.available).any()
         return start
@@ -162,8 +167,6 @@ class AutomatonTable(StateTable):
         else:
             spelled = _spelled(table[:, automaton.byte_class], accepting, self.available)
             self.spelled.update(zip(entered, spelled[starts].tolist(), strict=True))
-        if (self.flags[first : first + count] & WIDE).any():
-            self._name(first)  # now, as masks would have to wait for it
         return entered
 
     def count_characters(self, start: int) -> int:
@@ -207,7 +210,7 @@ class AutomatonTable(StateTable):
         return int(self.partition_class[state])
 
     def _name(self, state: int) -> None:
-        """Find the partition class of a state: those of its whole automaton at once, if that is explicit.
+        """Find the partition class of a state, and if its automaton is explicit of those that it leads to first.
 
         States of a lazy automaton are named by their expressions, and are of one class with such states only.
         """
@@ -219,12 +222,10 @@ class AutomatonTable(StateTable):
             self.partition_class[state] = self._named.setdefault(key, state) if described else state
             return
         first, table, byte_class, accepting, shortest = self._explicit_of(state)
-        numbered = np.where(table >= 0, table + first, DEAD).astype(np.int32)
-        names, end = name_states(numbered, accepting, byte_class, self._depth, first).tobytes(), bytes([shortest])
-        self.partition_class[first : first + len(table)] = [
-            self._named.setdefault(names[16 * number : 16 * number + 16] + end, first + number)
-            for number in range(len(table))
-        ]
+        for number, name in zip(*name_soon(table, accepting, byte_class, self._depth, state - first), strict=True):
+            named = first + int(number)
+            if self.partition_class[named] < 0:
+                self.partition_class[named] = self._named.setdefault(name.tobytes() + bytes([shortest]), named)
 
     def _explicit_of(self, state: int) -> _Explicit:
         """The automaton of a state that is none of a lazy one."""

@@ -30,6 +30,7 @@ from tokdfa.constraint import Regex
 from tokdfa.mask import mask_to_ids
 from tokdfa.program.program import Terminal
 from tokdfa.regex.compile import compile_dfa
+from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Slices:
         #: In the order in which they were made; only those with many tokens.
         self.made: list[Slice] = []
         self._found: dict[str, Slice | None] = {}
+        self._starts: dict[str, tuple[int, int]] = {}
         self._drops = -1
         #: uint16: the bytes of each token; empty until it is needed.
         self._lengths = np.zeros(0, dtype=np.uint16)
@@ -112,11 +114,15 @@ class Slices:
         if len(parts.trie.nodes) < LEAST_NODES or state & OWN:
             return -1
         self._forget_dropped()
+        automata, here = self._automata, state & STATE_PART
+        if automata.transitions[256 * here] == UNKNOWN:
+            automata.fill_rows([here])
+        left = ~self._bytes_of(here)
         for pattern in reversed(PATTERNS):
+            start, first_bytes = self._start(pattern)
+            if first_bytes & left:
+                continue
             if pattern not in self._found:
-                start = self._start(pattern)
-                if not self.reads(state, start, 1):
-                    continue
                 self._found[pattern] = self._make(start)
                 if parts.drops != self._drops:  # what was found before is gone; it is found anew next time
                     return -1
@@ -131,16 +137,24 @@ class Slices:
         if len(self._partitions.trie.nodes) >= LEAST_NODES:
             for pattern in PATTERNS:
                 if pattern not in self._found:
-                    self._found[pattern] = self._make(self._start(pattern))
+                    self._found[pattern] = self._make(self._start(pattern)[0])
 
     def _forget_dropped(self) -> None:
         """Begin anew if the partitions were dropped."""
         if self._drops != self._partitions.drops:
             self.made, self._found, self._drops = [], {}, self._partitions.drops
 
-    def _start(self, pattern: str) -> int:
-        """The state in which a slice's automaton begins."""
-        return self._automata.start_of(Terminal(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern)))
+    def _start(self, pattern: str) -> tuple[int, int]:
+        """The state in which a slice's automaton begins, and the bytes that it reads there, as bits."""
+        if pattern not in self._starts:
+            terminal = Terminal(pattern, f"slice {pattern}".encode(), partial(slice_dfa, pattern))
+            start = self._automata.start_of(terminal)
+            self._starts[pattern] = start, self._bytes_of(start)
+        return self._starts[pattern]
+
+    def _bytes_of(self, state: int) -> int:
+        """The bytes that a state reads whose row is known, as bits."""
+        return int.from_bytes(self._automata.reads[state].tobytes(), "little")
 
     def reads(self, state: int, start: int, depth: int) -> bool:
         """Whether a state, with its kind, reads all that is read in up to `depth` bytes from `start`.
