@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.automata.strategies import ALPHABET, dfas, plain
 from tests.naive.automata import all_words
@@ -11,7 +11,6 @@ from tokdfa.automata.algebra import (
     difference,
     distinguishing_word,
     intersection,
-    is_empty,
     live_states,
     minimize,
     same_language,
@@ -46,23 +45,6 @@ def test_results_are_trim_and_start_in_0(a, b):
         assert live_states(result).all()
         assert result.start == (0 if result.state_count else -1)
         assert trim(result).transitions.tolist() == result.transitions.tolist()
-
-
-@settings(max_examples=60)
-@given(dfas(most_states=4), dfas(most_states=3), dfas(most_states=3))
-def test_laws_of_sets(a, b, c):
-    assert same_language(complement(complement(a)), a)
-    assert same_language(complement(union(a, b)), intersection(complement(a), complement(b)))
-    assert same_language(difference(a, b), intersection(a, complement(b)))
-    assert same_language(intersection(a, union(b, c)), union(intersection(a, b), intersection(a, c)))
-    assert same_language(union(a, union(b, c)), union(union(c, a), b))
-    assert same_language(union(a, intersection(a, b)), a)
-    assert is_empty(difference(a, a))
-    assert is_empty(intersection(a, complement(a)))
-    assert is_empty(complement(union(a, complement(a))))
-    assert same_language(union(a, Dfa.empty()), a)
-    assert is_empty(intersection(a, Dfa.empty()))
-    assert is_empty(difference(Dfa.empty(), a))
 
 
 @given(dfas(most_states=3), dfas(most_states=3))

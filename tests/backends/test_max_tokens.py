@@ -307,21 +307,6 @@ def test_many_required_members_are_bounded_where_tokens_are_left(backend: str) -
         ending.advance(token)
 
 
-def test_a_window_without_names_leads_nowhere() -> None:
-    """All names that an object lists are read, and other ones may follow."""
-    schema = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]}
-    compiled = tokdfa.compile(tokdfa.JsonSchema(schema, whitespace="compact"), VOCAB, "pushdown_trie")
-    matcher = compiled.start()
-    for byte in b'{"a":1,"b":2,"':
-        matcher.advance(byte)
-    machine = compiled.generation.machine  # type: ignore[attr-defined]
-    places = {place for place, _, _ in machine.items(matcher._whereabouts())}
-    assert places
-    used = len(machine.program.code)
-    assert all(after < used for place in places for after in machine.places_after(place))
-    assert len(matcher.shortest_completion()) == 3
-
-
 def test_free_json_between_required_members_is_settled() -> None:
     tokenizer = tokdfa.load_tokenizer("mistral-v1")
     members: dict[str, Any] = {

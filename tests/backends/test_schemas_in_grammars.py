@@ -13,8 +13,6 @@ from tests.packages import needs
 from tests.walks import mask_of, walk_along
 from tokdfa.constraint import Choice, Grammar, JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaError, SchemaUnsupported, UnsupportedConstraint
-from tokdfa.grammar.parts import json as json_part
-from tokdfa.grammar.parts import regex, tag, tags
 from tokdfa.grammar.tool_formats import tools
 from tokdfa.program.program_file import describe_constraint, rebuild_constraint
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -129,30 +127,6 @@ def test_what_is_written_later_is_written_in_every_program():
 
 
 @needs("llguidance")
-@pytest.mark.parametrize("engine", ENGINES)
-def test_masks_are_those_of_llguidance(engine):
-    """On a real vocabulary. Without DEL in strings, and 3.0 for an integer, of which llguidance takes neither."""
-    schema = {
-        "type": "object",
-        "properties": {
-            "city": {"type": "string", "pattern": "^[A-Za-zã ]*$"},
-            "days": {"type": "integer"},
-            "unit": {"enum": ["C", "K"]},
-        },
-        "required": ["city"],
-        "additionalProperties": False,
-    }
-    text = f'start: "<call>" NAME ":" %json {json.dumps(schema)} "</call>"\nNAME: /[a-z_]+/\n'
-    text += 'WORDS: %regex {"substring_words": "in a word"}\n'
-    tokenizer = tokenizer_of("mistral-v1")
-    grammar = Grammar(text, json_options=COMPACT)
-    every = [compile_with(grammar, tokenizer.vocabulary, name) for name in (engine, "llguidance")]
-    planned = tokenizer.encode('<call>weather:{"city":"São Paulo","days":3,"unit":"K"}</call>')
-    for seed in range(3):
-        walk_along([one.start() for one in every], tokenizer.vocabulary, planned, 40, random.Random(seed), stray=0.05)
-
-
-@needs("llguidance")
 @pytest.mark.parametrize(
     "way",
     [
@@ -167,22 +141,6 @@ def test_runs_of_chunks_are_those_of_llguidance(way):
     every = [compile_with(text, tokenizer_of("bytes").vocabulary, name) for name in engines]
     for seed in range(10):
         walk_along([one.start() for one in every], every[0].vocab, (), 30, random.Random(seed))
-
-
-@needs("llguidance")
-@pytest.mark.parametrize("engine", ENGINES)
-def test_masks_with_tags_are_those_of_llguidance(engine):
-    """The text that the parts are, read by both; triggers that overlap, and tokens over every border."""
-    arguments = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}, "required": ["a"]}
-    part = tags(
-        tag("<call name=f>", json_part({**arguments, "additionalProperties": False}), "</call>", trigger="<call"),
-        tag("``<", regex("[a-z]+"), ">"),
-    )
-    tokenizer, grammar = tokenizer_of("mistral-v1"), Grammar(part, json_options=COMPACT)
-    every = [compile_with(grammar, tokenizer.vocabulary, name) for name in (engine, "llguidance")]
-    planned = tokenizer.encode('So <cal ``<x> ```<abc> <<call name=f>{"a":12}</call><call name=f>{"a":1}</call>.')
-    for seed in range(3):
-        walk_along([one.start() for one in every], tokenizer.vocabulary, planned, 60, random.Random(seed), stray=0.03)
 
 
 def test_tools_share_their_programs():

@@ -47,21 +47,6 @@ def test_a_tree_is_filled_like_its_nodes(case: tuple[str, dict[str, Any], Any], 
     assert allowed_by(matcher) == before
 
 
-def test_the_way_to_a_node_is_not_gone_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted: a try for each node, where node by node there is one for each token before it, too."""
-    matcher = tokdfa.compile(tokdfa.Regex("a{40}b?"), VOCAB, "token_index").start()
-    tokens = [ord("a")] * 30 + [ord("a"), ord("b")] * 5
-    parents = [*range(-1, 29), *([29, 0] * 5)]
-    steps, advance = [], type(matcher).advance
-    monkeypatch.setattr(type(matcher), "advance", lambda self, token: (steps.append(token), advance(self, token))[1])
-    allowed = tokdfa.fill_tree(matcher, tokens, parents, masks.allocate_mask(VOCAB.size, len(tokens)))
-    assert allowed.tolist() == [True] * 30 + [True, False] * 5
-    depth = [0] * len(tokens)
-    for node, parent in enumerate(parents):
-        depth[node] = 1 + (depth[parent] if parent >= 0 else 0)
-    assert len(steps) == len(tokens) < sum(depth) // 10
-
-
 def test_what_is_no_tree_is_refused() -> None:
     matcher = tokdfa.compile(tokdfa.Regex("ab*"), VOCAB, "token_index").start()
     out = masks.allocate_mask(VOCAB.size, 2)

@@ -1,9 +1,11 @@
-"""Spellings of JSON strings, made without the package, and random texts of its automata."""
+"""Spellings of JSON strings and what is one, made without the package; random texts of the package's automata."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     import random
@@ -12,23 +14,51 @@ if TYPE_CHECKING:
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 _SHORT = {'"': '"', "\\": "\\", "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
+#: Letters that have spellings of every kind: one to four bytes, shared first bytes, must be escaped, may be.
+LETTERS = 'ab"\\/\n\x00\x1f\x7féêߘ߿ࠀ퟿\ue000�𐀀😀😁\U0010ffff'
 
 
-def spellings(character: str) -> list[str]:
-    """Every kind of spelling of one character inside a JSON string, hexadecimal digits in lower and in upper case."""
+def spellings(character: str, needed: bool = False) -> list[str]:
+    """Every kind of spelling of one character inside a JSON string, hexadecimal digits in lower and in upper case;
+    if `needed`, escapes only of what must be escaped.
+    """
     units = character.encode("utf-16-be").hex()
-    escaped = ["".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))]
-    escaped.append(escaped[0].upper().replace("\\U", "\\u"))
-    if character in _SHORT:
-        escaped.append("\\" + _SHORT[character])
-    return escaped if character < " " or character in '"\\' else [character, *escaped]
+    escape = "".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))
+    escapes = [
+        escape,
+        escape.upper().replace("\\U", "\\u"),
+        *(["\\" + _SHORT[character]] if character in _SHORT else []),
+    ]
+    if character < " " or character in '"\\':
+        return escapes
+    return [character] if needed else [character, *escapes]
+
+
+def spelled(text: str, choose, needed: bool = False) -> bytes:
+    """A JSON string that means `text`; `choose` takes one of the spellings of each character."""
+    return ('"' + "".join(choose(spellings(character, needed)) for character in text) + '"').encode()
 
 
 def respell(text: str, rng: random.Random) -> bytes:
     """A JSON text of `text`, each character in a spelling drawn at random, checked by `json`."""
-    spelled = '"' + "".join(rng.choice(spellings(character)) for character in text) + '"'
-    assert json.loads(spelled) == text
-    return spelled.encode()
+    found = spelled(text, rng.choice)
+    assert json.loads(found) == text
+    return found
+
+
+def meaning(data: bytes) -> str | None:
+    """What a JSON string means, None if it is none: by Python's json, and without a surrogate alone."""
+    try:
+        value = json.loads(data.decode())
+        value.encode()
+    except (ValueError, AttributeError):
+        return None
+    return value if data.startswith(b'"') and data.endswith(b'"') else None
+
+
+def words(most: int = 4, letters: str = LETTERS) -> st.SearchStrategy[str]:
+    """Short texts of the letters."""
+    return st.text(letters, max_size=most)
 
 
 def plain(text: str) -> bytes:

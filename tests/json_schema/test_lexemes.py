@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.backends.pushdown_trie.json_strings import meaning, spelled, words
+from tests.json_schema.spellings import meaning, spelled, words
 from tokdfa.automata.minimize import minimize
 from tokdfa.json_schema.lexemes import StringExpressions
 from tokdfa.regex.lazy_dfa import LazyDfa

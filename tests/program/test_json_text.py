@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, spellings, words
+from tests.json_schema.spellings import LETTERS, meaning, spelled, spellings, words
 from tokdfa.automata.minimize import minimize
 from tokdfa.program.json_text import BODY, END, STATE_COUNTS, string_dfa, string_terminal
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 import yaml
 
+from tests.regex.subset_construction import subset_construction
 from tokdfa.automata.algebra import minimize
-from tokdfa.automata.nfa import subset_construction
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.lab.declare.cells import Table, text_cell
@@ -94,7 +94,7 @@ def count_states(pattern: str, limit: int = MAX_STATES) -> dict[str, Count]:
 
 
 def _tree(store: ExpressionStore, expression: int) -> tuple[Any, ...]:
-    """The nested-tuple form of an expression that `tokdfa.automata.nfa` takes."""
+    """The nested-tuple form of an expression that `tests.regex.subset_construction` takes."""
     view, kind = store.view(expression), store.kind(expression)
     if kind == K_CONCAT:
         parts = []

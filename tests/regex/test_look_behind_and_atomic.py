@@ -128,20 +128,3 @@ def test_masks_and_terminals() -> None:
             tokdfa.compile(tokdfa.JsonSchema({"type": "string", "pattern": pattern}), vocab)
     with pytest.raises(tokdfa.TokdfaError, match="a look-behind in"):
         tokdfa.compile(tokdfa.Regex("a(?<=a)b"), vocab.vocabulary, "outlines_core", dialect="tokdfa")
-
-
-@pytest.mark.parametrize("backend", ["token_index", "tokens_dfa", "earley_trie", "pushdown_trie"])
-@pytest.mark.parametrize("search", [False, True])
-def test_every_strategy_has_the_same_masks(backend: str, search: bool) -> None:
-    constraint = tokdfa.Regex(r"[ab]{1,3}(?<!bb)c*(?<=[ac])d?+", search=search)
-    vocab = tokdfa.load_tokenizer("bytes").vocabulary
-    other = tokdfa.compile(constraint, vocab, backend).start()
-    naive = tokdfa.compile(constraint, vocab, "brute_force").start()
-    one, two = tokdfa.allocate_mask(vocab.size), tokdfa.allocate_mask(vocab.size)
-    for token in b"abacc":
-        naive.fill_mask(one)
-        other.fill_mask(two)
-        assert (one == two).all()
-        naive.advance(token)
-        other.advance(token)
-    assert naive.can_end() == other.can_end()

@@ -7,7 +7,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.naive.regex_matcher import full_match, search
-from tests.regex import maskbench
 from tests.strategies import as_python, regex_patterns, short_texts
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, RegexUnsupported
 from tokdfa.regex.dialects import MAX_COUNT, MAX_NESTING
@@ -304,21 +303,3 @@ def test_text_read_again_nests_as_deep_as_it_does() -> None:
         else:
             with pytest.raises(LimitExceeded, match=f"deeper than {MAX_NESTING}"):
                 parse(pattern)
-
-
-@pytest.mark.skipif(not maskbench.FOLDER.exists(), reason=maskbench.ABSENT)
-def test_maskbench_patterns_are_read_as_re_reads_them() -> None:
-    reasons = ("a back-reference",)  # the census names one, and nothing else that is refused
-    read = 0
-    for pattern, samples in maskbench.patterns().items():
-        node = parse_or_error(pattern)
-        if isinstance(node, RegexSyntaxError):
-            assert isinstance(node, RegexUnsupported), pattern
-            assert node.reason.startswith(reasons), pattern
-            continue
-        read += 1
-        oracle = re.compile(pattern, re.ASCII)
-        for text in [text for text in samples if len(text) <= 16][:12]:
-            if not text.endswith("\n"):  # before which Python's $ would match as well
-                assert search(node, text) == bool(oracle.search(text)), (pattern, text)
-    assert read > 200

@@ -17,10 +17,6 @@ states of a trim automaton gives the smallest automaton of its language, and the
 of its states (Myhill and Nerode). We name states in breadth-first order, the bytes in ascending order, so `minimize`
 gives a *canonical form*: two languages are equal iff the arrays are.
 
-Nondeterminism. An NFA may be in several states at once; the *subset construction* makes a DFA whose states are those
-sets. It can be exponentially larger than the NFA and larger than the minimal DFA, which is why automata made from
-derivatives of regular expressions are compared with it.
-
 Reading order:
 
 - `dfa`: the automaton as frozen arrays, checked once when built.
@@ -30,7 +26,6 @@ Reading order:
 - `minimize`: the minimal automaton in canonical form.
 - `words`: listing and counting the words of a language.
 - `algebra`: Boolean operations, equality with a shortest distinguishing word; the front door to the three before.
-- `nfa`: position automata (Glushkov), and the subset construction.
 - `containment`: whether one automaton can read every text of another, within a budget.
 - `graph`: networkx and DOT export, and drawings in the manner of a textbook (`drawing`, `layout`).
 

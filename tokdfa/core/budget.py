@@ -88,11 +88,6 @@ class spending:  # noqa: N801 - used as a verb: with spending(budget, "the mask 
         """Nanoseconds of work counted so far."""
         return self.budget.work - self.work_left
 
-    @property
-    def bytes_held(self) -> int:
-        """Bytes counted as kept so far."""
-        return self.budget.bytes - self.bytes_left
-
     def __enter__(self) -> spending:
         if _thread.account is None:
             budget = self.budget

@@ -51,6 +51,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tokdfa.core.locks import cached_property
 from tokdfa.regex.char_sets import NEWLINE, Ranges, digits, spaces, union, word_characters
 
 if TYPE_CHECKING:
@@ -108,6 +109,17 @@ class Dialect:
     two_readings: bool = False
     #: Whether a library searches with the pattern, and knows what sets contain.
     is_for_library: bool = False
+
+    @cached_property
+    def _openings(self) -> re.Pattern[str]:
+        longest_first = sorted({**self.groups, **self.refused_groups}, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first)))
+
+    def opening_at(self, pattern: str, position: int) -> str:
+        """The longest text at `position`, a bracket, that opens a group or is refused."""
+        match = self._openings.match(pattern, position)
+        assert match is not None
+        return match[0]
 
 
 def _one_reading(letter: str, ascii_only: bool) -> tuple[Ranges, Ranges]:

@@ -221,7 +221,7 @@ class Parser(AtomReader):
         if self.read_again():
             return
         start, dialect, outer_flags = self.position, self.dialect, self.flags
-        opening = _longest_opening(dialect, self.pattern, start)
+        opening = dialect.opening_at(self.pattern, start)
         if opening in dialect.refused_groups:
             self.refuse(dialect.refused_groups[opening])
         kind = dialect.groups[opening]
@@ -445,16 +445,3 @@ def _takes_all(body: Node, after: tuple[Ranges, bool] | None, is_end: bool) -> b
 def _known_classes(dialect: Dialect, flags: Flags, ascii_classes: bool) -> dict[str, tuple[str, CharSet]]:
     """What has been read of classes: by their key all that is written, and the node."""
     return {}
-
-
-@cache
-def _openings(dialect: Dialect) -> re.Pattern[str]:
-    longest_first = sorted({**dialect.groups, **dialect.refused_groups}, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, longest_first)))
-
-
-def _longest_opening(dialect: Dialect, pattern: str, position: int) -> str:
-    """The longest text at `position` that opens a group or is refused; at least the bracket there."""
-    match = _openings(dialect).match(pattern, position)
-    assert match is not None
-    return match[0]

@@ -11,7 +11,6 @@ import pytest
 from tests.backends.grammar_walks import advance_all
 from tests.grammar.lexed_cfgs import accepts, compile_cfg, run
 from tests.walks import mask_of
-from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.errors import LimitExceeded
@@ -84,25 +83,3 @@ def test_counters_in_counters(monkeypatch):
     mask_of(matcher.fork())
     matcher.rollback(1)
     assert matcher.can_end()
-
-
-def test_masks_of_hostile_grammars_agree():
-    """Effects, slices and walks, on tokens that end several lexemes of ambiguous grammars at once."""
-    letters = [b"a", b"b", b"(", b")", b"+", b" "]
-    rng = random.Random(3)
-    tokens = letters + [b"".join(rng.choices(letters, k=rng.randint(2, 40))) for _ in range(300)]
-    vocab = Vocabulary([*dict.fromkeys(tokens), b""], end_tokens=[len(dict.fromkeys(tokens))])
-    rules = 'start: e\ne: e e | e "+" e | "(" e? ")" | A | AB | n\nn: n n | | B\n'
-    grammar = Grammar(rules + 'A: /a+/\nAB: /(a|b)*b/\nB: "b"\n%ignore / +/\n')
-    matchers = [
-        create_backend("earley_trie", vocab, mask=mask).compile(grammar).start()
-        for mask in ("effects", "slices", "walk")
-    ]
-    for _ in range(25):
-        found = [mask_of(matcher) for matcher in matchers]
-        assert found[0] == found[1] == found[2]
-        for token in rng.sample(range(vocab.size - 1), 20):
-            assert advances(matchers[0].fork(), token) == (token in found[0])
-        token = rng.choice([token for token in found[0] if token not in vocab.end_token_set])
-        for matcher in matchers:
-            matcher.advance(token)

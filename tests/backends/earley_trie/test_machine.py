@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +10,6 @@ from tests.grammar.lexed_cfgs import PATTERNS, accepts, lexed_cfgs, make_cfg, ru
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.backends.earley_trie.machine import MAX_CHAIN, Machine
 from tokdfa.errors import LimitExceeded
-from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
-from tokdfa.regex.expression import ExpressionStore
 
 RULES = [(longest, at_ends) for longest in (True, False) for at_ends in (True, False)]
 
@@ -130,34 +126,3 @@ def test_too_long_chains():
         run(machine, machine.start, b"a" * (MAX_CHAIN + 1))
     assert (caught.value.limit, caught.value.value) == ("max_chain", MAX_CHAIN)
     assert accepts(machine, b"a" * 20 + b"c" * 20)
-
-
-def test_special_tokens():
-    """Between lexemes, after a lexeme that may end, and after one that a fallback ends."""
-    store = ExpressionStore()
-    names = ("<x>", "a|abc", "b", "s", "t")
-    expressions = [store.union([store.literal(b"a"), store.literal(b"abc")]), store.literal(b"b")]
-    lexemes = (
-        SpecialTokens(names=("<x>",)),
-        *(Lexeme(name, e) for name, e in zip(names[1:], expressions, strict=False)),
-    )
-    rules = ((3, (4, 0, 4)), (3, ()), (4, (1,)), (4, (1, 2)), (4, (4, 0)))
-    cfg = Cfg(lexemes, names, rules, 3, -1, store)
-    machine, twin = Machine(cfg), LexedEarley(cfg)
-    token = frozenset({0})
-    taken = 0
-    for text in itertools.chain.from_iterable(itertools.product([*b"abc", token], repeat=size) for size in range(7)):
-        situation = machine.start
-        for symbol in text:
-            if symbol == token:
-                row = machine.row_at_border(situation)
-                row = machine.next_row(row, machine.lexer.set_of([0])) if row >= 0 else -1
-                situation = machine.intern(row, machine.start_state(row), -1) if row >= 0 else -1
-            else:
-                situation = run(machine, situation, bytes([symbol]))
-            if situation < 0:
-                break
-        assert (situation >= 0 and machine.can_end(situation)) == twin.accepts(text), text
-        taken += situation >= 0
-    assert taken > 30
-    assert twin.accepts((*b"ab", token, *b"abc", token))

@@ -55,20 +55,6 @@ def test_masks_are_pushdown_tries_on_a_real_vocabulary(case: Any) -> None:
         walk_all(every, tokenizer.vocabulary, tokenizer.encode(text), 24, draw)
 
 
-@pytest.mark.parametrize("case", TAKEN[4::16], ids=lambda case: case.name)
-def test_switches_change_no_mask(case: Any) -> None:
-    """Slices, walks, llguidance's rules, and nothing kept."""
-    draw = random.Random(case.name)
-    switches: list[dict[str, Any]] = [
-        {"mask": "walk", "memo": False, "memo_steps": False},
-        {"mask": "slices", "lexer": "one_byte"},
-        {"shared_effects": False, "clip_counters": False, "ignore": "between"},
-    ]
-    every = [compiled_with("earley_trie", case.schema_text, SMALL, **options) for options in switches]
-    for test in [test for test in case.tests if test.valid][:2]:
-        walk_all(every, SMALL, list(test.text.encode()), 40, draw)
-
-
 def test_no_dead_ends_where_bytes_are_missing() -> None:
     """The vocabulary has no 3, no e and no backslash; n begins no null, and t nothing but true."""
     tokens = [*(bytes([byte]) for byte in b'{":,}.12abn'), b'{"a"', b"12", b"tr", b"ue", b"}}", b""]

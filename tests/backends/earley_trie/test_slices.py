@@ -157,19 +157,6 @@ def test_lazy_lexemes_switch_slices_off() -> None:
     assert applied_after(compile_earley(vocab, Grammar(lazy), mask="slices"), '<tool>{"name":"x') == (2,)
 
 
-def test_a_lazy_lexeme_ends_what_else_could_read_on() -> None:
-    """The greedy lexeme alone would allow "aba"; the lazy one ends with the b, and nothing may follow."""
-    vocab = small_vocabulary(["ab", "aba"])
-    constraint = Grammar("start: x | LONG\nx[lazy]: /a*b/\nLONG: /[ab]+/")
-    tokens = []
-    for mask in ("walk", "slices"):
-        matcher = compile_earley(vocab, constraint, mask=mask, slices="[ab]+").start()
-        out = masks.allocate_mask(vocab.size)
-        matcher.fill_mask(out)
-        tokens.append(masks.mask_to_ids(out).tolist())
-    assert tokens == [[0, 1, 2]] * 2
-
-
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [

@@ -60,6 +60,8 @@ VECTORS = [
     ('start: "a" "b"\n%ignore / +/\n%ignore /#[^\\n]*\\n/', ["a # c\nb", "a#\n#\n b"], ["a # c b"], []),
     ('start: x "b"\nx[lazy]: /a*/', ["b", "ab"], ["aab"], []),
     ("start: x\nx[lazy]: /.*END/", ["fooEND", "END"], ["fooENDx", "fooENDEND", "foo"], []),
+    ('start: x\nx[suffix="END"]: /.*/', ["fooEND", "END"], ["fooENDEND", "foo"], []),
+    ('start: "é"i', ["É", "é"], ["e"], []),
     ('start: "a"{,2}', ["", "a", "aa"], ["aaa"], []),
     ('start: "a".."f"', ["a", "c", "f"], ["g", ""], []),
     ("start: /a*/", ["", "aaa"], ["b"], []),

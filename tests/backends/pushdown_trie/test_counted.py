@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 from tests.backends.pushdown_trie import BYTES, accepts, make_everything_wide
 from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, machine_for, text_of
-from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
 from tests.backends.pushdown_trie.test_fill import by_trial
+from tests.json_schema.spellings import LETTERS, meaning, spelled, words
 from tokdfa import mask as masks
-from tokdfa.backends.base import Phases
 from tokdfa.backends.pushdown_trie.fill import Filler
-from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
-from tokdfa.constraint import Choice
 from tokdfa.program import builder as programs
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa
@@ -121,29 +118,6 @@ def test_tokens_of_a_real_vocabulary():
             kinds[other == row] += 1
     assert kinds[False] > 10
     assert kinds[True] > 10
-
-
-def test_a_long_string_has_few_masks():
-    """One is made where the bounds are far away, and one for each count near to one of them."""
-    program = counted_program((200, 600))
-    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"abcdefg", b""], end_tokens=[257])
-    settings_of = dict(PushdownTrie(vocab, shared=False).settings)
-    compiled = CompiledPushdown(Choice(["strings"]), vocab, program, settings_of, Phases())
-    plain = CompiledPushdown(Choice(["strings"]), vocab, program, {**settings_of, "memo": False}, Phases())
-    matcher, other = compiled.start(), plain.start()
-    out, again = masks.allocate_mask(vocab.size), masks.allocate_mask(vocab.size)
-    for byte in b'"' + b"x" * 600:
-        for one in (matcher, other):
-            one.advance(byte)
-        matcher.fill_mask(out)
-        other.fill_mask(again)
-        assert (out == again).all()
-        before = out.copy()
-        matcher.fill_mask(out)  # from what is kept
-        assert (out == before).all()
-    kept = compiled.generation.masks
-    assert len({id(mask) for mask in kept.packed.values()}) < 25
-    assert masks.mask_to_ids(out).tolist() == [ord('"')]
 
 
 def test_a_count_of_more_than_an_item_holds():

@@ -10,9 +10,7 @@ import pytest
 
 from tests.backends.pushdown_trie import make_everything_wide
 from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, check_same
-from tests.backends.pushdown_trie.test_store import masks_along, small_vocabulary
 from tokdfa.automata.dfa import Dfa
-from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SavedIndexError
 from tokdfa.json_schema.lower import lower_schema
@@ -108,21 +106,6 @@ def test_a_state_in_which_a_character_may_or_may_not_begin():
     schema = JsonSchema({"type": "string", "pattern": pattern, "maxLength": 2}, escapes="needed")
     program, _ = lower_schema(schema)
     assert COUNTED not in written(program)
-
-
-def test_a_saved_program_counts(tmp_path):
-    vocabulary = small_vocabulary()
-    schema = JsonSchema({"type": "string", "pattern": "^a+b", "minLength": 3, "maxLength": 5})
-    compiled = PushdownTrie(vocabulary, shared=False).compile(schema)
-    assert isinstance(compiled, CompiledPushdown)
-    compiled.save(tmp_path / "program.npz")
-    loaded = CompiledPushdown.load(tmp_path / "program.npz", vocabulary)
-    assert COUNTED in written(loaded.program)
-    for seed in range(5):
-        assert masks_along(loaded, seed) == masks_along(compiled, seed)
-    for text, is_right in ((b'"ab"', False), (b'"abx"', True), (b'"aaaab"', True), (b'"aaaaab"', False)):
-        matcher = loaded.start()
-        assert all(matcher.allows(byte) and matcher.advance(byte) is None for byte in text) == is_right
 
 
 def test_a_file_that_counts_what_cannot_be_counted(tmp_path):

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.pushdown_trie import LEXERS, machine_of, make_everything_wide
-from tests.grammar.grammars import lark_grammars
 from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, short_texts
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
@@ -87,18 +86,6 @@ def test_random_grammars_and_vocabularies(grammars, lexer, monkeypatch):
     check()
     assert made[True] > 10, made
     assert sum(lengths[size] for size in lengths if size > 2) > 15
-
-
-@pytest.mark.parametrize("lexer", LEXERS)
-def test_random_grammars_of_lark(lexer, monkeypatch):
-    make_everything_wide(monkeypatch)
-
-    @settings(max_examples=20)
-    @given(lark_grammars(ignore=True), dense_vocabularies(), st.integers(0, 1000))
-    def check(grammar, vocab, seed):
-        check_walk(machine_of(grammar, lexer, vocab), vocab, seed)
-
-    check()
 
 
 WIDE = [

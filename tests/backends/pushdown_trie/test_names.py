@@ -17,7 +17,7 @@ from tests.backends.pushdown_trie.json_programs import (
     names_program,
     text_of,
 )
-from tests.backends.pushdown_trie.json_strings import LETTERS, meaning, spelled, words
+from tests.json_schema.spellings import LETTERS, meaning, spelled, words
 from tokdfa.backends.pushdown_trie import names as name_items
 from tokdfa.backends.pushdown_trie.arrays import M_NODES
 from tokdfa.backends.pushdown_trie.fill import Filler

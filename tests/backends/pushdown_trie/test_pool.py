@@ -146,17 +146,6 @@ def test_what_most_schemas_need_is_made_in_advance_where_that_is_asked_for():
     assert made[0] == 0 < made[1] == made[2]
 
 
-def test_what_most_schemas_need_is_no_more_where_others_left_states():
-    counts = []
-    for others in ([], ["1[0-9]+a", "2[0-9]+b", "3[0-9]+c"]):
-        vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
-        for pattern in others:
-            pool_of(vocab).automata.start_of(text_of(pattern))
-        PushdownTrie(vocab).prepare("json_schema")
-        counts.append(pool_of(vocab).partitions.made)
-    assert counts[0] == counts[1] > 0
-
-
 def test_too_many_states(monkeypatch):
     monkeypatch.setattr(state_table, "MAX_STATES", 20)
     states = AutomatonTable(BYTES)

@@ -46,36 +46,6 @@ def test_masks_are_earley_tries(name):
     assert masks > 40
 
 
-#: Where the masks are not llguidance's, whose rules are `lexer=one_byte` and `ignore=between` of earley_trie (with them
-#: earley_trie's masks are llguidance's on all grammars, see `test_strategy`). By our rule ignored text may stand at
-#: the beginning and the end, too; without their %ignore lines the masks of these grammars are the same.
-IGNORED_TEXT = ("arithmetic", "c_like", "json", "sexpr", "sql")
-#: A blank may continue the words of a value, and llguidance does not go back to the shorter match.
-NO_WAY_BACK = ("key_value",)
-
-
-def differs_from_llguidance(grammar, texts, seed):
-    """Whether some mask of a few walks is not llguidance's."""
-    found, rng = tokenizer_of("mistral-v1"), random.Random(seed)
-    ours, theirs = (compile_with(grammar, found.vocabulary, name) for name in ("pushdown_trie", "llguidance"))
-    for text in texts:
-        try:
-            walk_all([ours.start(), theirs.start()], found, text, 12, rng)
-        except AssertionError:
-            return True
-    return False
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_masks_are_llguidances_where_the_rules_are_one(name):
-    texts = ["", *texts_of(name)["accepted"][:3]]
-    assert differs_from_llguidance(grammar_of(name), texts, 3) == (name in IGNORED_TEXT + NO_WAY_BACK)
-    if name in IGNORED_TEXT:
-        lines = [line for line in grammar_of(name).text.splitlines() if not line.startswith("%ignore")]
-        assert len(lines) < len(grammar_of(name).text.splitlines())
-        assert not differs_from_llguidance(Grammar("\n".join(lines)), [""] * 5, 4)
-
-
 # New tables for full ones.
 
 
@@ -242,23 +212,6 @@ def test_threads_while_tables_are_renewed():
     assert compiled.generation is not first
     for seed in range(8):
         assert results[seed] == job(large, seed)
-
-
-def test_threads_on_a_vocabulary_with_gaps():
-    """Searches for an end, in compiling and in walking, by eight threads over one pool."""
-    texts = [bytes([letter]) for letter in b"()abc,"] + [b"ab", b"d)", b"bd", b"((", b",a", b"cd,"]
-    vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)])
-
-    def job(number):
-        count = number % 4 + 1
-        grammar = f'start: (x ",")* "c"~{count}\nx: "(" x ")" | "a" "d" | "abd" | "c"~{count}\n'
-        compiled = compile_with(Grammar(grammar), vocab)
-        return [masks_along(compiled, 10 * number + walk, 10) for walk in range(10)]
-
-    alone = [job(number) for number in range(8)]
-    for _ in range(10):
-        vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)])  # with nothing made yet
-        assert run_together([lambda number=number: job(number) for number in range(8)]) == alone
 
 
 @pytest.mark.parametrize("lexer", LEXERS)

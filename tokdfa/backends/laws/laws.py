@@ -18,9 +18,9 @@ from tokdfa.backends.laws.trial import Trial, advances
 from tokdfa.errors import LawBroken, LimitExceeded, TokdfaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from tokdfa.backends.base import CompiledConstraint, Matcher
+    from tokdfa.backends.base import CompiledConstraint
     from tokdfa.backends.laws.trial import Prefix
 
     Check = Callable[[Trial], str | None]
@@ -199,7 +199,7 @@ def _advance_iff_bit(trial: Trial) -> str | None:
     for prefix in _spread(trial.prefixes, 8):
         allowed = trial.mask_of(trial.at(prefix))
         matcher = trial.at(prefix)
-        for token in (*trial.some_tokens(np.flatnonzero(~allowed), "refused"), *_outside(trial)):
+        for token in (*trial.some_tokens(np.flatnonzero(~allowed), "refused"), *trial.outside):
             if advances(matcher, token):
                 return (
                     f"{trial.name_prefix(prefix)}: the bit of {trial.name_token(token)} is clear, yet advance takes it"
@@ -224,7 +224,7 @@ def _allows_is_bit(trial: Trial) -> str | None:
             *trial.some_tokens(np.flatnonzero(allowed), "set"),
             *trial.some_tokens(np.flatnonzero(~allowed), "clear"),
         ]
-        for token in (*inside, *trial.vocab.end_tokens, *_outside(trial)):
+        for token in (*inside, *trial.vocab.end_tokens, *trial.outside):
             bit = 0 <= token < trial.vocab.size and bool(allowed[token])
             if matcher.allows(token) != bit:
                 says = "set, yet allows says no" if bit else "clear, yet allows says yes"
@@ -313,7 +313,7 @@ def _fork_independent(trial: Trial) -> str | None:
 @_law_of_matchers("rollback_restores", "rollback(n) brings back the state n tokens ago, also from beyond an end token.")
 def _rollback_restores(trial: Trial) -> str | None:
     choose = trial.random("rollback")
-    for walk in _longest_first(trial):
+    for walk in sorted(trial.walks, key=len, reverse=True)[:2]:
         matcher = trial.started.start()
         past = [trial.mask_of(matcher)]
         for token in walk:
@@ -352,12 +352,12 @@ def _threads(trial: Trial) -> str | None:
     fresh = trial.backend.compile(trial.case.constraint)
 
     def follow(walks: Sequence[Prefix]) -> list[list[bytes]]:
-        return [[mask.tobytes() for mask in _masks_along(trial, fresh.start(), walk)] for walk in walks]
+        return [[mask.tobytes() for mask in trial.masks_along(fresh.start(), walk)] for walk in walks]
 
     backwards = trial.walks[::-1]
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(follow, (trial.walks, backwards))
-    alone = [[mask.tobytes() for mask in _masks_along(trial, trial.at(()), walk)] for walk in trial.walks]
+    alone = [[mask.tobytes() for mask in trial.masks_along(trial.at(()), walk)] for walk in trial.walks]
     if one != alone or other[::-1] != alone:
         return "along random walks, two threads saw other masks than one"
     return None
@@ -390,7 +390,7 @@ def _texts_in_language(trial: Trial) -> str | None:
 def _texts_accepted(trial: Trial) -> str | None:
     spelled_any = False
     for text in trial.case.texts:
-        for tokens in _spellings(trial, text):
+        for tokens in trial.spellings(text):
             spelled_any = True
             matcher = trial.started.start()
             for place, token in enumerate(tokens):
@@ -402,41 +402,6 @@ def _texts_accepted(trial: Trial) -> str | None:
     if not spelled_any:
         raise NotApplicable("no text of the language is known")
     return None
-
-
-def _spellings(trial: Trial, text: bytes) -> Iterator[list[int]]:
-    """Some token sequences that spell `text`: shortest tokens, longest tokens, random ones, the tokenizer's own.
-
-    Only the last of them if the backend allows proper sequences only.
-    """
-    choose = trial.random(repr(text))
-    by_bytes: dict[bytes, list[int]] = {}
-    for token in range(trial.vocab.size):
-        spelled = trial.vocab.token_bytes(token)
-        if spelled and spelled in text:
-            by_bytes.setdefault(spelled, []).append(token)
-
-    def spell(pick: Callable[[list[int]], int]) -> list[int] | None:
-        tokens: list[int] = []
-        place = 0
-        while place < len(text):
-            lengths = [size for size in range(1, len(text) - place + 1) if text[place : place + size] in by_bytes]
-            if not lengths:
-                return None
-            size = pick(lengths)
-            tokens.append(choose.choice(by_bytes[text[place : place + size]]))
-            place += size
-        return tokens
-
-    picks: tuple[Callable[[list[int]], int], ...] = (min, max, choose.choice, choose.choice)
-    for pick in () if trial.is_proper else picks:
-        found = spell(pick)
-        if found is not None:
-            yield found
-    if trial.case.encode is not None:
-        encoded = trial.case.encode(text.decode())
-        if trial.vocab.spell(encoded) == text:
-            yield encoded
 
 
 # Parts of the checks.
@@ -456,25 +421,9 @@ def compare_masks(trial: Trial, other: CompiledConstraint, names: tuple[str, str
     return None
 
 
-def _masks_along(trial: Trial, matcher: Matcher, walk: Sequence[int]) -> Iterator[np.ndarray[Any, Any]]:
-    yield trial.mask_of(matcher)
-    for token in walk:
-        matcher.advance(token)
-        yield trial.mask_of(matcher)
-
-
 def _spread(prefixes: Sequence[Prefix], limit: int) -> Sequence[Prefix]:
     """At most `limit` of them, evenly spread, the first included."""
     return prefixes[:: -(-len(prefixes) // limit)]
-
-
-def _outside(trial: Trial) -> tuple[int, ...]:
-    """Numbers that are no token."""
-    return -1, trial.vocab.size, trial.vocab.size + 31, 1 << 31, 1 << 40
-
-
-def _longest_first(trial: Trial) -> list[Prefix]:
-    return sorted(trial.walks, key=len, reverse=True)[:2]
 
 
 #: All laws, in the order in which they are checked.

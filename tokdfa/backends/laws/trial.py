@@ -19,7 +19,7 @@ from tokdfa.backends.encoded_texts import EncodedTexts
 from tokdfa.errors import TokdfaError, TokenRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -168,6 +168,52 @@ class Trial:
         """All of `ids` if the vocabulary is small, otherwise a sample."""
         listed = list(map(int, ids))
         return listed if self.is_small else sorted(self.random(purpose).sample(listed, min(30, len(listed))))
+
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """Numbers that are no token."""
+        return -1, self.vocab.size, self.vocab.size + 31, 1 << 31, 1 << 40
+
+    def masks_along(self, matcher: Matcher, walk: Sequence[int]) -> Iterator[npt.NDArray[np.bool_]]:
+        """The masks of a matcher before and after each token of a walk."""
+        yield self.mask_of(matcher)
+        for token in walk:
+            matcher.advance(token)
+            yield self.mask_of(matcher)
+
+    def spellings(self, text: bytes) -> Iterator[list[int]]:
+        """Some token sequences that spell `text`: shortest tokens, longest tokens, random ones, the tokenizer's own.
+
+        Only the last of them if the backend allows proper sequences only.
+        """
+        choose = self.random(repr(text))
+        by_bytes: dict[bytes, list[int]] = {}
+        for token in range(self.vocab.size):
+            spelled = self.vocab.token_bytes(token)
+            if spelled and spelled in text:
+                by_bytes.setdefault(spelled, []).append(token)
+
+        def spell(pick: Callable[[list[int]], int]) -> list[int] | None:
+            tokens: list[int] = []
+            place = 0
+            while place < len(text):
+                lengths = [size for size in range(1, len(text) - place + 1) if text[place : place + size] in by_bytes]
+                if not lengths:
+                    return None
+                size = pick(lengths)
+                tokens.append(choose.choice(by_bytes[text[place : place + size]]))
+                place += size
+            return tokens
+
+        picks: tuple[Callable[[list[int]], int], ...] = (min, max, choose.choice, choose.choice)
+        for pick in () if self.is_proper else picks:
+            found = spell(pick)
+            if found is not None:
+                yield found
+        if self.case.encode is not None:
+            encoded = self.case.encode(text.decode())
+            if self.vocab.spell(encoded) == text:
+                yield encoded
 
     # Names for messages.
 

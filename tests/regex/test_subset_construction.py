@@ -8,8 +8,8 @@ from hypothesis import given
 
 from tests.automata.strategies import ALPHABET, byte_set, plain, trees
 from tests.naive.automata import all_words
+from tests.regex.subset_construction import subset_construction
 from tokdfa.automata.algebra import minimize
-from tokdfa.automata.nfa import subset_construction
 from tokdfa.errors import LimitExceeded
 
 A, B = byte_set(b"a"), byte_set(b"b")
