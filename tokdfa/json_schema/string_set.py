@@ -13,7 +13,7 @@ without such a language cannot be negated (UnsupportedConstraint).
 
 Cost. From a pattern to a lazy automaton: 0.1 to 0.3 ms; automata of up to `EXPLICIT_STATES` states are made explicit
 and minimal, for as much again. Lengths are mostly counted beside the automaton of all else (`StringSet.apart`,
-`tokdfa.backends.pushdown_trie.counted`). Intersections with them are avoided where a pattern implies them or can take
+`tokdfa.backends.pushdown_trie.items`). Intersections with them are avoided where a pattern implies them or can take
 them over (`tokdfa.json_schema.string_lengths`). Otherwise their states, pairs of a state of the pattern and a count,
 are made on demand only, so a bound of 1,000,000 costs what is read of it.
 """

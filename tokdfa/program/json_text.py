@@ -6,7 +6,7 @@ pair of surrogates; a surrogate alone spells no character and is refused.
 
 The automaton is written by hand, so that its states have known numbers: it begins in START, and is in BODY wherever a
 character may begin. In automata of other sets of strings `read_characters` finds where that is, so that
-`tokdfa.backends.pushdown_trie.counted` can count their characters.
+`tokdfa.backends.pushdown_trie.items` can count their characters.
 """
 
 from __future__ import annotations

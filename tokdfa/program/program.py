@@ -12,7 +12,7 @@ CALL       frame, next            read what the frame reads, then go on at next
 TERMINAL   terminal, next         read one of the texts of an automaton, then go on at next
 TOKEN      token set, next        take one of these special tokens, then go on at next
 NAMES      arguments              read one of a list of names as a JSON string (`tokdfa.backends.pushdown_trie.names`)
-COUNTED    arguments, next        read a string of bounded length (`tokdfa.backends.pushdown_trie.counted`)
+COUNTED    arguments, next        read a string of bounded length (`tokdfa.backends.pushdown_trie.items`)
 LAZY       number                not written yet; becomes ANY of one place when it is first needed
 =========  =====================  ======================================================================
 

@@ -7,9 +7,9 @@ is a *return stack* that rows share (`stacks`). Rows and their transitions are m
 matcher's state is one number. A mask is what the terminals that are alive allow by themselves (`partition`, `slices`),
 and a walk over what is left of the token trie (`fill`).
 
-JSON has instructions of its own: names as they may be spelled (`names`) and strings of bounded length
-(`counted`, `lengths`), over the automaton of any string (`tokdfa.program.json_text`); `items` puts them beside
-terminals. Large programs are written as they are needed (`bound_program`).
+JSON has instructions of its own: names as they may be spelled (`names`) and strings of bounded length (`items`,
+`lengths`), over the automaton of any string (`tokdfa.program.json_text`); `items` puts them beside terminals. Large
+programs are written as they are needed (`bound_program`).
 
 Reading order:
 
@@ -18,8 +18,8 @@ Reading order:
 - the states of its terminals: `state_table`, `automaton_table`;
 - the vocabulary, divided by these states: `divide`, `branches`, `partition`, `slices`;
 - what constraints share: `pool`, which puts these together;
-- the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `longest`, `machine_tables`, `machine`; `explore`;
-- strings of JSON: `names`, `counted`, `items`, `lengths`;
+- the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `machine_tables`, `machine`; `explore`;
+- strings of JSON: `names`, `items`, `lengths`;
 - masks: `partition_lookup`, `fill`;
 - how far an end is, for limits on tokens: `ranks`.
 """

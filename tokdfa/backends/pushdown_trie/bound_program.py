@@ -66,9 +66,9 @@ class BoundProgram:
             program.code.copy(),
             program.entries if program.source is None else program.entries.copy(),
         )
-        self.counts, self.names, self.order, self.tables = bind_code(self.code, self._starts, program.name_tables)
+        counts, self.names, self.order, self.tables = bind_code(self.code, self._starts, program.name_tables)
         self._used: dict[str, int] = {}  # of each array, from when it first grows
-        if self.counts:
+        if counts:
             self._count_characters(self.code)
 
     @property
@@ -101,7 +101,6 @@ class BoundProgram:
             tables[:, T_NODES] += used["names"]
             tables[:, T_ORDER] += used["order"]
             self._starts = starts
-            self.counts |= counts
             added = {
                 "alternatives": np.array(source.alternatives[used["alternatives"] :], dtype=np.int32),
                 "entries": np.array(source.entries[used["entries"] :], dtype=np.int32),

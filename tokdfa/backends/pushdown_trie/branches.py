@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Nodes with fewer descendants have no branch, nor have those with children of fewer different bytes.
 LEAST_BELOW, LEAST_BYTES = 64, 16
+#: Entries of the longest list.
+MOST_CHILDREN = 257
 
 
 class Branches:
@@ -59,16 +61,15 @@ class Branches:
 
     def add(self, nodes: npt.NDArray[np.uint64], begin: int, end: int) -> None:
         """Find the branches of the trie nodes[begin:end]. O(nodes)."""
-        found, children = (int(count) for count in _count_branches_kernel(nodes, begin, end, LEAST_BELOW, LEAST_BYTES))
-        if not found:
-            return
-        self._make_room(self.count + found, self.child_count + children)
-        _write_branches_kernel(
-            nodes, begin, end, LEAST_BELOW, LEAST_BYTES, self.count, self.child_count, self.branch_keys,
-            self.branch_slots, self.branch_bytes, self.branch_begin, self.branch_children,
-        )  # fmt: skip
-        self.count += found
-        self.child_count += children
+        while True:
+            count, children = _add_branches_kernel(
+                nodes, begin, end, self.count, self.child_count, self.branch_keys, self.branch_slots,
+                self.branch_bytes, self.branch_begin, self.branch_children,
+            )  # fmt: skip
+            if count <= len(self.branch_begin) and children + MOST_CHILDREN <= len(self.branch_children):
+                break
+            self._make_room(count, children + MOST_CHILDREN)
+        self.count, self.child_count = count, children
 
     def _make_room(self, branches: int, children: int) -> None:
         if branches > len(self.branch_begin):
@@ -81,59 +82,37 @@ class Branches:
 
 
 @kernel
-def _count_bytes(nodes, begin, end, base):  # type: ignore[no-untyped-def]
-    """How many different bytes the siblings nodes[begin:end] have."""
-    count, last, here = np.int64(0), np.int64(-1), np.int64(begin)
-    while here < end:
-        byte = np.int64(nodes[here] & np.uint64(0xFF))
-        count += byte != last
-        last = byte
-        here = base + np.int64((nodes[here] >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-    return count
-
-
-@kernel
-def _count_branches_kernel(nodes, begin, end, least_below, least_bytes):  # type: ignore[no-untyped-def]
-    """(branches, entries of their lists) of a trie."""
-    found, entries = np.int64(0), np.int64(0)
-    for node in range(begin - 1, end):
-        last = np.int64(end)
-        if node >= begin:
-            last = begin + np.int64((nodes[node] >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-        if last - node - 1 >= least_below:
-            count = _count_bytes(nodes, node + 1, last, begin)
-            if count >= least_bytes:
-                found += 1
-                entries += count + 1
-    return found, entries
-
-
-@kernel
-def _write_branches_kernel(  # type: ignore[no-untyped-def]
-    nodes, begin, end, least_below, least_bytes, number, entry, keys, slots, sets, begins, children
+def _add_branches_kernel(  # type: ignore[no-untyped-def]
+    nodes, begin, end, number, entry, keys, slots, sets, begins, children
 ):
-    """Write the branches of a trie from `number`, their lists from `entry` on; there is room."""
+    """(branches, entries of their lists) with those of a trie; new ones are written while there is room."""
     for node in range(begin - 1, end):
         last = np.int64(end)
         if node >= begin:
             last = begin + np.int64((nodes[node] >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-        if last - node - 1 < least_below or _count_bytes(nodes, node + 1, last, begin) < least_bytes:
+        if last - node - 1 < LEAST_BELOW:
             continue
-        begins[number] = entry
-        sets[number] = 0
-        previous, here = np.int64(-1), np.int64(node + 1)
+        fits = number < len(begins) and entry + MOST_CHILDREN <= len(children)
+        if fits:
+            sets[number] = 0
+        previous, here, count = np.int64(-1), np.int64(node + 1), np.int64(0)
         while here < last:
             byte = np.int64(nodes[here] & np.uint64(0xFF))
             if byte != previous:
-                sets[number, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
-                children[entry] = here
-                entry += 1
+                if fits:
+                    sets[number, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+                    children[entry + count] = here
+                count += 1
             previous = byte
             here = begin + np.int64((nodes[here] >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
-        children[entry] = last
-        entry += 1
-        enter_key(np.int64(node + 1), number, keys, slots)
+        if count < LEAST_BYTES:
+            continue
+        if fits:
+            begins[number], children[entry + count] = entry, last
+            enter_key(np.int64(node + 1), number, keys, slots)
         number += 1
+        entry += count + 1
+    return number, entry
 
 
 @kernel

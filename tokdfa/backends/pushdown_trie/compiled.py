@@ -26,6 +26,7 @@ from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.ranks import Ranks
+from tokdfa.backends.pushdown_trie.rows import ROW_COUNTED
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
@@ -200,8 +201,7 @@ class PushdownTables(CompiledConstraint):
             machine, kept, other = generation.machine, generation.masks, row
             if kept.fill(row, out):
                 return False
-            if self.complete and self.bound.counts:
-                # what lies beyond a token may matter to searches for a way to an end
+            if self.complete:  # what lies beyond a token may matter to searches for a way to an end
                 other = machine.representative(row)
                 if other != row and kept.fill(other, out):
                     kept.share(other, row)
@@ -275,7 +275,7 @@ class PushdownMatcher(StateMatcher[int]):
         if self._direct and row is not self._FINISHED:
             kept, counts, other = self._generation.masks, machine.counts, row
             with self._lock:
-                if self._compiled.bound.counts:
+                if machine.flags[row] & ROW_COUNTED:
                     other = machine.known_representative(row)
                     if other != row and other >= 0 and kept.fill(other, out):
                         kept.share(other, row)

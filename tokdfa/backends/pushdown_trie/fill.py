@@ -136,10 +136,7 @@ class Filler:
         counts = pool.walk.counts
         signature, left = counts[W_SIGNATURE], counts[W_LEFT]
         if left >= 0:
-            automata = pool.automata
-            short = pool.lengths.short_tokens(
-                counts[W_STATE], left, automata.transitions, automata.flags, automata.characters
-            ).view(np.int32)
+            short = pool.lengths.short_tokens(counts[W_STATE], left).view(np.int32)
             np.bitwise_and(out, short[: len(out)], out=out)
             signature ^= 1 + left
         if counts[W_WANTED]:

@@ -18,19 +18,19 @@ from tokdfa.backends.pushdown_trie import arrays as a
 from tokdfa.backends.pushdown_trie.arrays import NEEDS_STACKS, OK, machine_at
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.closure import close_row
-from tokdfa.backends.pushdown_trie.counted import clip_row_kernel
-from tokdfa.backends.pushdown_trie.longest import end_row
+from tokdfa.backends.pushdown_trie.items import clip_row_kernel
 from tokdfa.backends.pushdown_trie.machine_tables import MachineTables
 from tokdfa.backends.pushdown_trie.rows import (
     BIAS,
     ROW_ACCEPTS,
+    ROW_COUNTED,
     ROW_MIDDLE,
     ROW_TOKENS,
     add_found,
     intern_row,
 )
 from tokdfa.backends.pushdown_trie.stacks import ROOT, ROW_PLACE, pack_entry
-from tokdfa.backends.pushdown_trie.steps import run_kernel, step_all_kernel, walk_rows_kernel
+from tokdfa.backends.pushdown_trie.steps import end_row, run_kernel, step_all_kernel, walk_rows_kernel
 from tokdfa.core.budget import spend
 from tokdfa.core.interning import intern
 from tokdfa.core.jit import kernel
@@ -188,16 +188,15 @@ class Machine(MachineTables):
 
         O(items). Rows without counted strings represent themselves.
         """
-        if not self.bound.counts:
-            return row
         while (found := self.known_representative(row)) < 0:
             self.supply(-found)
         return found
 
     def known_representative(self, row: int) -> int:
         """As `representative`, if nothing is missing; else less than 0: the status that says what is."""
-        levels = self.pool.lengths.levels()
-        return int(clip_row_kernel(row, *levels, self.arrays.address, self.pool.arrays.address))
+        if not self.flags[row] & ROW_COUNTED:
+            return row
+        return int(clip_row_kernel(row, *self.pool.lengths.levels, self.arrays.address, self.pool.arrays.address))
 
     def take(self, row: int, token_sets: set[int]) -> int:
         """The row after a special token that is in these sets, or -1."""

@@ -89,8 +89,9 @@ class MachineTables:
                 self._allocate_scratch(self.scratch_room)
                 reused = None
         self.meta[:] = 0
-        #: `meta`, as Python's own ints: several times as fast to read and to write.
+        #: `meta` and `row_flags`, as Python's own ints: several times as fast to read and to write.
         self.counts = counts = self.meta.data
+        self.flags = self.row_flags.data
         program = bound.program
         counts[a.M_LONGEST], counts[a.M_SKIP] = program.longest, program.skip
         counts[a.M_MAX_ITEMS], counts[a.M_PRUNES], counts[a.M_STAMP] = max_items, first_bytes, stamp

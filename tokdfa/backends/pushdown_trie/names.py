@@ -124,19 +124,7 @@ def _bind_kernel(code, data, numbers, count, limit, names, tables):  # type: ign
     `numbers`: of `count` names the order and the lengths, of each table how many it has, and by terminal its state.
     """
     order, lengths = numbers[:count], numbers[count : 2 * count]
-    used, widest = _build_tries(data, lengths, order, numbers[2 * count : 2 * count + len(tables)], names, tables)
-    starts, counts = numbers[2 * count + len(tables) :], False
-    if widest <= limit:
-        for place in range(len(code)):
-            if code[place, OPERATION] == TERMINAL:
-                code[place, FIRST] = starts[code[place, FIRST]]
-            counts = counts or code[place, OPERATION] == COUNTED
-    return used, widest, counts
-
-
-@kernel
-def _build_tries(data, lengths, order, counts, names, tables):  # type: ignore[no-untyped-def]
-    """Fill `names`, and T_NODES and T_ORDER of `tables`; (nodes, most of one table)."""
+    counts, starts = numbers[2 * count : 2 * count + len(tables)], numbers[2 * count + len(tables) :]
     begins = np.empty(len(lengths), dtype=np.int64)
     for k in range(len(lengths)):
         begins[k] = begins[k - 1] + lengths[k - 1] if k else 0
@@ -167,15 +155,15 @@ def _build_tries(data, lengths, order, counts, names, tables):  # type: ignore[n
                 low += 1
             names[node, N_FIRST] = used - base
             while low < high:
-                code = data[begins[first + low] + depth]
+                character = data[begins[first + low] + depth]
                 past = low + 1
-                while past < high and data[begins[first + past] + depth] == code:
+                while past < high and data[begins[first + past] + depth] == character:
                     past += 1
-                names[used, N_CHARACTER], names[used, N_PARENT] = code, node - base
+                names[used, N_CHARACTER], names[used, N_PARENT] = character, node - base
                 names[used, N_LOW], names[used, N_HIGH] = low, past
                 depths[used] = depth + 1
                 used += 1
-                if code > 0xFFFF:
+                if character > 0xFFFF:
                     names[used] = -1
                     names[used, N_PARENT] = node - base
                     used += 1
@@ -184,7 +172,13 @@ def _build_tries(data, lengths, order, counts, names, tables):  # type: ignore[n
             node += 1
         first += int(counts[table])
         widest = max(widest, used - base)
-    return used, widest
+    has_counted = False
+    if widest <= limit:
+        for place in range(len(code)):
+            if code[place, OPERATION] == TERMINAL:
+                code[place, FIRST] = starts[code[place, FIRST]]
+            has_counted = has_counted or code[place, OPERATION] == COUNTED
+    return used, widest, has_counted
 
 
 @kernel
@@ -248,32 +242,20 @@ def _is_spelled_alike(code, other, escaped, read):  # type: ignore[no-untyped-de
 
 @kernel
 def _read_state(state, base, names):  # type: ignore[no-untyped-def]
-    """(node, whether its character is being read as an escape, how many bytes of that are read) of a state."""
-    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
-    escaped = phase >= ESCAPED
-    read = phase - ESCAPED + 1 if escaped else phase
-    if names[base + node, N_CHARACTER] < 0:
-        return node - 1, True, read + ESCAPE_LENGTH
-    return node, escaped, read
+    """(node, whether its character is being read as an escape, how many bytes of that are read; first and past: the
+    nodes that may be read next) of a state.
 
-
-@kernel
-def _state_of(node, escaped, read):  # type: ignore[no-untyped-def]
-    """The state for which `_read_state` says this; `read` is 0 where the character is spelled."""
-    if escaped and read >= ESCAPE_LENGTH:
-        node, read = node + 1, read - ESCAPE_LENGTH
-    return AT_ROOT + PHASES * node + (read + ESCAPED - 1 if escaped and read > 0 else read)
-
-
-@kernel
-def _readable(node, read, base, names):  # type: ignore[no-untyped-def]
-    """(first, past, character): the nodes that may be read next after `read` bytes of a node's character: its children
-    if `read` is 0, else those of first to past whose spellings begin as that character's.
+    These are its children if no byte is read, else those of first to past whose spellings begin as the node's.
     """
-    if read == 0:
-        return np.int64(names[base + node, N_FIRST]), np.int64(names[base + node, N_PAST]), np.int64(0)
-    parent = np.int64(names[base + node, N_PARENT])
-    return node, np.int64(names[base + parent, N_PAST]), np.int64(names[base + node, N_CHARACTER])
+    node, phase = (state - AT_ROOT) // PHASES, (state - AT_ROOT) % PHASES
+    is_second = names[base + node, N_CHARACTER] < 0
+    if phase == WHOLE and not is_second:
+        return node, False, phase, np.int64(names[base + node, N_FIRST]), np.int64(names[base + node, N_PAST])
+    read = phase - ESCAPED + 1 if phase >= ESCAPED else phase
+    if is_second:
+        node, read = node - 1, read + ESCAPE_LENGTH
+    past = np.int64(names[base + names[base + node, N_PARENT], N_PAST])
+    return node, is_second or phase >= ESCAPED, read, node, past
 
 
 @kernel
@@ -300,11 +282,11 @@ def _step_trie(state, byte, at, machine):  # type: ignore[no-untyped-def]
     base, needed = np.int64(machine.tables[table, T_NODES]), machine.tables[table, T_NEEDED] != 0
     if state == START:
         return (np.int64(AT_ROOT), np.int64(1)) if byte == QUOTE else (np.int64(LEFT), np.int64(0))
-    node, escaped, read = _read_state(state, base, names)
+    node, escaped, read, first, past = _read_state(state, base, names)
     if read == 0 and byte == QUOTE:
         name = np.int64(names[base + node, N_NAME])
         return (np.int64(ENDED), name) if name >= 0 else (np.int64(LEFT), np.int64(0))
-    first, past, code = _readable(node, read, base, names)
+    code = np.int64(names[base + node, N_CHARACTER])
     escaped = escaped if read > 0 else byte == BACKSLASH
     if escaped and read % ESCAPE_LENGTH >= 2 and 0x41 <= byte <= 0x46:
         byte += 0x20
@@ -322,7 +304,10 @@ def _step_trie(state, byte, at, machine):  # type: ignore[no-untyped-def]
         live = live or _has_name(here, base, at, machine)
     if chosen < 0:
         return np.int64(LEFT), np.int64(0)
-    return _state_of(chosen, escaped, reached), np.int64(live)
+    if escaped and reached >= ESCAPE_LENGTH:
+        chosen, reached = chosen + 1, reached - ESCAPE_LENGTH
+    phase = reached + ESCAPED - 1 if escaped and reached > 0 else reached
+    return AT_ROOT + PHASES * chosen + phase, np.int64(live)
 
 
 @kernel
@@ -342,13 +327,13 @@ def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
     if state == START:
         _add_byte(QUOTE, reads)
         return
-    node, escaped, read = _read_state(state, base, names)
+    node, escaped, read, first, past = _read_state(state, base, names)
     name = names[base + node, N_NAME] if read == 0 else -1
     if name >= 0:
         _add_byte(QUOTE, reads)
         if not arguments[at + NAMES_LOW] <= name <= arguments[at + NAMES_HIGH]:
             reads[0] &= ~(np.uint64(1) << np.uint64(QUOTE))
-    first, past, code = _readable(node, read, base, names)
+    code = np.int64(names[base + node, N_CHARACTER])
     for here in range(first, past):
         other = np.int64(names[base + here, N_CHARACTER])
         if other < 0 or not _has_name(here, base, at, machine):
@@ -378,7 +363,7 @@ def name_string_state(state, at, machine, pool):  # type: ignore[no-untyped-def]
     if state == START:
         return target
     base = np.int64(machine.tables[machine.arguments[at + NAMES_TABLE], T_NODES])
-    node, escaped, read = _read_state(state, base, machine.names)
+    node, escaped, read, _, _ = _read_state(state, base, machine.names)
     target += BODY
     for place in range(read):
         if target >= 0:

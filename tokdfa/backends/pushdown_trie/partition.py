@@ -11,7 +11,7 @@ The same is done for subtrees: where the walk comes to a node with many descenda
 therefore known by the node that it is *below* (0: the whole trie; else the node's number and one) and a state.
 
 A *strict* partition counts a token as inside only if the terminal is not complete after it: for items that do not end
-where the terminal does (`tokdfa.backends.pushdown_trie.names`, `tokdfa.backends.pushdown_trie.counted`). It is known by
+where the terminal does (`tokdfa.backends.pushdown_trie.names`, `tokdfa.backends.pushdown_trie.items`). It is known by
 the state with the bit STRICT.
 
 If the state is that of all items of a row, then a token that dies before the terminal has been complete is refused. The

@@ -76,7 +76,7 @@ class WalkScratch:
         self.walk_wanted: npt.NDArray[np.int64] = np.zeros((MOST_WANTED, 2), dtype=np.int64)
         #: int32: the tokens of the last mask, in any order, if it is narrow and was walked only.
         self.listed: npt.NDArray[np.int32] = np.zeros(NARROW, dtype=np.int32)
-        #: int32: the rows of a chain of fallbacks (`tokdfa.backends.pushdown_trie.longest`).
+        #: int32: the rows of a chain of fallbacks (`tokdfa.backends.pushdown_trie.steps`).
         self.chain: npt.NDArray[np.int32] = zeros_by_page(MAX_CHAIN)
         self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
         self.walk_meta: npt.NDArray[np.int64] = np.array(

@@ -44,7 +44,7 @@ class Pool:
         self.automata = AutomatonTable(vocab)
         self.partitions = Partitions(trie)
         self.slices = Slices(self.automata, self.partitions)
-        self.lengths = TokenLengths(trie)
+        self.lengths = TokenLengths(trie, self.automata)
         self.walk = WalkScratch(trie, vocab.end_tokens)
         self.spare_tables = SpareTables()
         #: Memory of masks of constraints that are gone (`tokdfa.vocabulary.mask_store`).

@@ -2,7 +2,7 @@
 
 Words. An *item* is a place of the program, a state of what is read there (0: nothing), and a return stack. For TERMINAL
 the state is one of the pool, for NAMES and COUNTED one of their own (`tokdfa.backends.pushdown_trie.names`,
-`tokdfa.backends.pushdown_trie.counted`). A *row* is the set of items after some bytes. Its *core* holds the items as
+`tokdfa.backends.pushdown_trie.items`). A *row* is the set of items after some bytes. Its *core* holds the items as
 the last byte left them (kernel items, to LR parsers); its *live* items are those that can read, found by *closure*:
 calls are entered, returns taken, alternatives spread, and a terminal that may end is left. Rows are interned by core,
 behind whose items stands whether it is in the middle and its fallback (see below); they are closed once, and stepped
@@ -43,6 +43,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
     NEEDS_ROWS,
     NEEDS_SCRATCH,
     OK,
+    PLACE_SHIFT,
     pack_item,
 )
 from tokdfa.backends.pushdown_trie.stacks import (
@@ -68,8 +69,9 @@ from tokdfa.program.program import (
 #: it reads few bytes, but some of them over and over, or many of these lead to such a state.
 ACCEPTS, ENDS, WIDE, SHORTEST, LOOPS = 1, 2, 4, 8, 16
 #: Flags of a row: the text may end here (of borders); in the middle of a lexeme; partitions of its items pay; it takes
-#: special tokens; a terminal that ends at its first match may cut the others off, whatever these allow by themselves.
-ROW_ACCEPTS, ROW_MIDDLE, ROW_WIDE, ROW_TOKENS, ROW_CUT = 1, 2, 4, 8, 16
+#: special tokens; a terminal that ends at its first match may cut the others off, whatever these allow by themselves;
+#: an item of its core is of COUNTED.
+ROW_ACCEPTS, ROW_MIDDLE, ROW_WIDE, ROW_TOKENS, ROW_CUT, ROW_COUNTED = 1, 2, 4, 8, 16, 32
 #: `live_end` of a row that is not closed; `row_ended` of one that was not asked.
 OPEN, NOT_ASKED = -1, -2
 #: Added to the target of a transition of a row: 0 is UNKNOWN, 1 DEAD.
@@ -123,6 +125,9 @@ def intern_row(count, middle, fallback, machine):  # type: ignore[no-untyped-def
     row = intern(found, 0, count + 1, machine.rows)
     if row < meta[M_ROWS]:
         return (OK if row >= 0 else NEEDS_ROWS), row
+    for k in range(count):
+        if machine.code[found[k] >> PLACE_SHIFT, OPERATION] == COUNTED:
+            kind |= ROW_COUNTED
     machine.row_flags[row], machine.row_fallback[row] = kind, fallback
     machine.live_end[row], machine.row_ended[row] = OPEN, NOT_ASKED
     for quarter in range(4):

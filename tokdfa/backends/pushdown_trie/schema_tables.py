@@ -97,7 +97,7 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     for state in sorted(read.union(range(first, pool.automata.state_count))):
         if pool.automata.flags[state] & (LOOPS | WIDE) == LOOPS:
             pool.divide(0, state | OWN)
-    pool.lengths.make_all(pool.automata.transitions, pool.automata.flags, pool.automata.characters)
+    pool.lengths.make_all()
     words = parse_pattern("\\w", wide=True)  # the one large class that patterns have, where they are forbidden
     assert isinstance(words, CharSet)
     spelling_program(words.ranges, "all")

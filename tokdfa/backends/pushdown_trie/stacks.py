@@ -60,19 +60,6 @@ def intern_stack(begin, end, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _put_entries(stack, end, machine):  # type: ignore[no-untyped-def]
-    """Append the entries of a stack to `pairs`; the new end, or -1: no room."""
-    pairs, stacks = machine.pairs, machine.stacks
-    first, past = stacks.begin[stack], stacks.begin[stack + 1]
-    if end + past - first > len(pairs):
-        return np.int64(-1)
-    for k in range(first, past):
-        pairs[end] = stacks.words[k]
-        end += 1
-    return end
-
-
-@kernel
 def _put_callers(frame, end, machine):  # type: ignore[no-untyped-def]
     """Append the entries that a frame's callers make to `pairs`, but for tail calls within its group; end, or -1."""
     frames, callers = machine.frame_state, machine.callers
@@ -90,9 +77,12 @@ def _put_callers(frame, end, machine):  # type: ignore[no-untyped-def]
             machine.pairs[end] = pack_entry(place, -1 - member if member >= 0 else rest)
             end += 1
         elif member < 0 and rest >= 0:
-            end = _put_entries(rest, end, machine)
-            if end < 0:
-                return end
+            first, past = machine.stacks.begin[rest], machine.stacks.begin[rest + 1]
+            if end + past - first > len(machine.pairs):
+                return np.int64(-1)
+            for k in range(first, past):
+                machine.pairs[end] = machine.stacks.words[k]
+                end += 1
         caller = np.int64(callers[caller, C_NEXT])
     return end
 

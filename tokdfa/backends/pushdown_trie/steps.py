@@ -1,4 +1,8 @@
-"""Steps: the row after a byte, after the bytes of a token, and after each token."""
+"""Steps: the row after a byte, after the bytes of a token, and after each token.
+
+With the longest match (`tokdfa.backends.pushdown_trie.rows` has the rule) a row in the middle of a lexeme steps, ends
+or falls back: `step_longest`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import (
     M_LONGEST,
+    M_SKIP,
     M_STATE,
+    NEEDS_CHAIN,
     NEEDS_POOL,
     NEEDS_SCRATCH,
     OK,
@@ -15,27 +21,26 @@ from tokdfa.backends.pushdown_trie.arrays import (
     STACK_MASK,
     STATE_MASK,
     machine_at,
+    pack_item,
     pool_at,
 )
-from tokdfa.backends.pushdown_trie.closure import (
-    close_row,
-)
+from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.items import step_item
-from tokdfa.backends.pushdown_trie.longest import (
-    step_longest,
-)
 from tokdfa.backends.pushdown_trie.rows import (
+    ACCEPTS,
     BIAS,
     ENDS,
+    NOT_ASKED,
+    ROW_MIDDLE,
+    SHORTEST,
     add_found,
+    core_of,
     intern_row,
 )
+from tokdfa.core.interning import second_of
 from tokdfa.core.jit import kernel
-from tokdfa.program.program import (
-    OPERATION,
-    SECOND,
-    TERMINAL,
-)
+from tokdfa.core.sorting import sort_distinct
+from tokdfa.program.program import OPERATION, SECOND, TERMINAL
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
@@ -93,32 +98,26 @@ def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def run_bytes(row, data, begin, end, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, the row after data[begin:end], or DEAD)."""
+def run_kernel(row, data, begin, end, machine_address, pool_address):  # type: ignore[no-untyped-def]
+    """The row after data[begin:end]: DEAD if refused, or -10 - status where something is missing."""
+    machine, pool = machine_at(machine_address), pool_at(pool_address)
     for position in range(begin, end):
         status, row = step_row(row, np.int64(data[position]), machine, pool)
-        if status != OK or row < 0:
-            return status, row
-    return OK, row
+        if status != OK:
+            return -10 - np.int64(status)
+        if row < 0:
+            break
+    return row
 
 
 @kernel
 def run_token_kernel(row, token, machine_address, pool_address):  # type: ignore[no-untyped-def]
     """The row after the bytes of a token of the vocabulary: as `run_kernel`; UNKNOWN for a token without bytes."""
-    machine, pool = machine_at(machine_address), pool_at(pool_address)
+    pool = pool_at(pool_address)
     begin, end = pool.offsets[token], pool.offsets[token + 1]
     if begin == end:
         return np.int64(UNKNOWN)
-    status, row = run_bytes(np.int64(row), pool.byte_data, begin, end, machine, pool)
-    return row if status == OK else -10 - np.int64(status)
-
-
-@kernel
-def run_kernel(row, data, begin, end, machine_address, pool_address):  # type: ignore[no-untyped-def]
-    """The row after data[begin:end]: DEAD if refused, or -10 - status where something is missing."""
-    machine, pool = machine_at(machine_address), pool_at(pool_address)
-    status, row = run_bytes(row, data, begin, end, machine, pool)
-    return row if status == OK else -10 - np.int64(status)
+    return run_kernel(np.int64(row), pool.byte_data, begin, end, machine_address, pool_address)
 
 
 @kernel
@@ -153,3 +152,166 @@ def walk_rows_kernel(nodes, start, rows, targets, machine, pool):  # type: ignor
         rows[depth + 1] = target
         here += one
     return OK
+
+
+@kernel
+def step_longest(row, byte, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the row after a byte, or DEAD) by longest match. The links of the chain are stepped inmost first."""
+    chain, unknown = pool.chain, np.int64(UNKNOWN)
+    links = np.int64(0)
+    result = np.int64(DEAD)
+    here = np.int64(row)
+    while here >= 0:
+        known = np.int64(machine.transitions[here * 256 + byte]) - BIAS
+        if known != UNKNOWN:
+            result = known
+            break
+        if links >= len(chain):
+            return NEEDS_CHAIN, unknown
+        chain[links] = here
+        links += 1
+        status = close_row(here, machine, pool)
+        if status != OK:
+            return status, unknown
+        status, count, together, _ = _put_inside(here, byte, machine, pool)
+        if status != OK:
+            return status, unknown
+        if count > 0 and together & ACCEPTS:
+            break
+        following = np.int64(-1)
+        if machine.row_flags[here] & ROW_MIDDLE:
+            status, following = end_row(here, machine, pool)
+            if status != OK:
+                return status, unknown
+            if following < 0:
+                following = np.int64(machine.row_fallback[here])
+        here = following
+    for link in range(links - 1, -1, -1):
+        here = np.int64(chain[link])
+        status, count, together, common = _put_inside(here, byte, machine, pool)
+        if status != OK:
+            return status, unknown
+        if count > 0:
+            if together & (ENDS << 8) or common & ENDS:  # nothing can be longer: the lexeme has ended
+                count = _put_ended(count, machine, pool)
+                if count < 0:
+                    return NEEDS_SCRATCH, unknown
+                status, result = intern_row(count, False, np.int64(-1), machine)
+            else:
+                fallback = np.int64(-1) if together & ACCEPTS else result
+                status, result = _intern_middle(count, fallback, machine)
+            if status != OK:
+                return status, unknown
+        machine.transitions[here * 256 + byte] = result + BIAS
+    return OK, result
+
+
+@kernel
+def _put_inside(row, byte, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, how many items go on in their lexemes: found[:count], flags that some of them have, that all have)."""
+    count, together, common = np.int64(0), np.int64(0), np.int64(ACCEPTS | ENDS)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        item = machine.live_items[k]
+        before = (item >> STACK_BITS) & STATE_MASK
+        if before == 0:
+            continue
+        state = np.int64(pool.transitions[before * 256 + byte])
+        if state == UNKNOWN:
+            machine.meta[M_STATE] = before
+            return NEEDS_POOL, count, together, common
+        if state >= 0:
+            if count >= len(machine.found):
+                return NEEDS_SCRATCH, count, together, common
+            machine.found[count] = pack_item(item >> PLACE_SHIFT, state, item & STACK_MASK)
+            count += 1
+            flags = np.int64(pool.flags[state])
+            common &= flags
+            together |= flags
+            if flags & SHORTEST and flags & ACCEPTS:
+                together |= ENDS << 8
+    return OK, count, together, common
+
+
+@kernel
+def _intern_middle(count, fallback, machine):  # type: ignore[no-untyped-def]
+    """(status, the row in the middle of a lexeme). A fallback with the same items lives and dies with it: left out."""
+    count = sort_distinct(machine.found, 0, count)
+    link = fallback
+    while link >= 0:
+        begin, end = core_of(link, machine)
+        if machine.row_flags[link] & ROW_MIDDLE and end - begin == count:
+            same = True
+            for k in range(count):
+                if machine.rows.words[begin + k] != machine.found[k]:
+                    same = False
+                    break
+            if same and link == fallback:
+                fallback = np.int64(machine.row_fallback[link])
+        link = np.int64(machine.row_fallback[link])
+    return intern_row(count, True, fallback, machine)
+
+
+@kernel
+def end_row(row, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the border after the terminals that may end in a row in the middle of a lexeme, -1 if none may)."""
+    if machine.row_ended[row] != NOT_ASKED:
+        return OK, np.int64(machine.row_ended[row])
+    begin, end = core_of(row, machine)
+    count = np.int64(0)
+    for k in range(begin, end):
+        machine.found[k - begin] = machine.rows.words[k]  # there is room: the row's core was made there
+    count = _put_ended(end - begin, machine, pool)
+    if count < 0:
+        return NEEDS_SCRATCH, np.int64(-1)
+    border = np.int64(-1)
+    if count:
+        status, border = intern_row(count, False, np.int64(-1), machine)
+        if status != OK:
+            return status, border
+    machine.row_ended[row] = border
+    return OK, border
+
+
+@kernel
+def _put_ended(count, machine, pool):  # type: ignore[no-untyped-def]
+    """Replace found[:count], items in lexemes, by what follows those that may end. The new count, or -1: no room.
+
+    A terminal that ends at its first match wins over others.
+    """
+    found = machine.found
+    shortest = False
+    for k in range(count):
+        flags = pool.flags[(found[k] >> STACK_BITS) & STATE_MASK]
+        if flags & ACCEPTS and flags & SHORTEST:
+            shortest = True
+    kept = np.int64(0)
+    for k in range(count):
+        flags = pool.flags[(found[k] >> STACK_BITS) & STATE_MASK]
+        if flags & ACCEPTS and (not shortest or flags & SHORTEST):
+            found[kept] = found[k]
+            kept += 1
+    # `found` serves as input and output, and one item of a skipped terminal may become many: so the input moves to the
+    # end
+    if 2 * kept > len(found):
+        return np.int64(-1)
+    first = len(found) - kept
+    for k in range(kept - 1, -1, -1):
+        found[first + k] = found[k]
+    made = np.int64(0)
+    for k in range(kept):
+        item = found[first + k]
+        place, stack = item >> PLACE_SHIFT, item & STACK_MASK
+        if place == machine.meta[M_SKIP]:
+            begin, end = core_of(second_of(machine.stacks.words[machine.stacks.begin[stack]]), machine)
+            if made + end - begin > first + k:
+                return np.int64(-1)
+            for source in range(begin, end):
+                found[made] = machine.rows.words[source]
+                made += 1
+        else:
+            if made > first + k:
+                return np.int64(-1)
+            made = add_found(np.int64(machine.code[place, SECOND]), np.int64(0), stack, made, machine)
+            if made < 0:
+                return made
+    return made
