@@ -62,7 +62,7 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     take_loops,
 )
 from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_CUT, ROW_WIDE
-from tokdfa.backends.pushdown_trie.steps import reads_byte, step_row
+from tokdfa.backends.pushdown_trie.steps import reads_byte, step_loops, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.program.program import COUNTED, OPERATION
@@ -240,6 +240,12 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
         if first:
             words[:] = 0
             first = False
+        if of_state >= 0:  # the rest will come to most of what a row with a wide state reads
+            status, following = step_loops(row, machine, pool)
+            if status == OK and following >= 0 and following != row:
+                status, _ = step_loops(following, machine, pool)
+            if status != OK:
+                return status
         rows[0], guides[0], known = row, -1, np.int64(0)
         places[0, FRAME_STOP] = places[0, FRAME_END] = stop
         frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
