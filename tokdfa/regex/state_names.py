@@ -69,18 +69,21 @@ class ExpressionNames:
 
     def __init__(self, store: ExpressionStore, depth: int = 0) -> None:
         self._store, self._depth = store, depth
-        #: By expression: the exact name and the clipped one, two words each.
+        #: By expression: the exact name and the clipped one, two words each; of so many expressions, and room for more.
         self._names: npt.NDArray[np.uint64] = np.empty((0, 4), dtype=np.uint64)
+        self._known = 0
 
     def key(self, expression: int) -> bytes:
         """The exact name, 16 bytes. O(expressions of the store not met before): parts have smaller numbers."""
-        if expression >= len(self._names):
-            known, count = len(self._names), len(self._store)
+        if expression >= self._known:
+            store, known, count = self._store, self._known, len(self._store)
             spend(NS_PER_NAME * (count - known), BYTES_PER_NAME * (count - known))
-            names = np.empty((count, 4), dtype=np.uint64)
-            names[:known] = self._names
-            _name_expressions_kernel(self._store.nodes, self._store.arguments, known, self._depth, _SECRET, names)
-            self._names = names
+            if count > len(self._names):
+                names = np.empty((len(store.nodes), 4), dtype=np.uint64)
+                names[:known] = self._names[:known]
+                self._names = names
+            _name_expressions_kernel(store.nodes, store.arguments, known, self._depth, _SECRET, self._names[:count])
+            self._known = count
         return self._names[expression, :2].tobytes()
 
     def describe(self, expression: int) -> str:
