@@ -272,7 +272,7 @@ def test_errors() -> None:
     with pytest.raises(OptionError, match="an event is a constraint or a function"):
         estimate_skew(compiled, model, samples=10, events={"x": "text"})  # type: ignore[dict-item]
     other = Vocabulary([b"a", b"b", b""], end_tokens=[2])
-    with pytest.raises(ModelError, match="different vocabularies, of 5 against 3"):
+    with pytest.raises(ModelError, match=r"different vocabularies \(5 against 3"):
         estimate_skew(compile(Regex("a"), other), model)
     silent = TableModel(VOCABULARY, lambda _: [0, 0, 0, 0.5, 0.5])
     with pytest.raises(ModelError, match="none of the 3 allowed tokens any probability"):

@@ -35,8 +35,8 @@ class Columns(NamedTuple):
 
     ``ranks``: int32, ascending, the tokens that have a class, by rank (place in the trie's order); ``class_of``: int32,
     the class of each of them; ``offsets``: int64, shape (classes + 1,); ``sources``, ``targets``: int32, states;
-    sources ascend within a class; ``in_order``: whether classes are numbered in the order of their first token and none
-    has an empty column.
+    sources ascend within a class; ``counts``: int32, shape (classes,), the tokens of each class, if classes are
+    numbered in the order of their first token and none has an empty column, else None.
     """
 
     ranks: npt.NDArray[np.int32]
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     offsets: npt.NDArray[np.int64]
     sources: npt.NDArray[np.int32]
     targets: npt.NDArray[np.int32]
-    in_order: bool = False
+    counts: npt.NDArray[np.int32] | None = None
 
     @property
     def class_count(self) -> int:
@@ -93,11 +93,12 @@ def columns_of(
 
     `ranks`: int32, the tokens; `column_of`: int32, `scale` times the column of each; it is overwritten.
     """
-    used = np.empty(len(store), dtype=np.int32)
-    used = used[: _number_columns_kernel(column_of, scale, np.full(len(store), -1, dtype=np.int32), used)]
+    used, counts = np.empty(len(store), dtype=np.int32), np.zeros(len(store), dtype=np.int32)
+    count = _number_columns_kernel(column_of, scale, np.full(len(store), -1, dtype=np.int32), used, counts)
+    used = used[:count]
     places, offsets = places_of(store.begin, used)
     pairs = store.words[places]
-    return Columns(ranks, column_of, offsets, (pairs >> 32).astype(np.int32), pairs.astype(np.int32), True)
+    return Columns(ranks, column_of, offsets, (pairs >> 32).astype(np.int32), pairs.astype(np.int32), counts[:count])
 
 
 def places_of(
@@ -173,8 +174,8 @@ def _merge_columns_kernel(from_offsets, from_sources, from_targets, store, numbe
 
 
 @kernel
-def _number_columns_kernel(column_of, scale, number, used):  # type: ignore[no-untyped-def]
-    """Replace columns (times `scale`) by numbers in order of first occurrence.
+def _number_columns_kernel(column_of, scale, number, used, counts):  # type: ignore[no-untyped-def]
+    """Replace columns (times `scale`) by numbers in order of first occurrence, and count the tokens of each.
 
     Returns how many columns there are.
     """
@@ -186,6 +187,7 @@ def _number_columns_kernel(column_of, scale, number, used):  # type: ignore[no-u
             used[count] = column
             count += 1
         column_of[k] = number[column]
+        counts[number[column]] += 1
     return count
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tokdfa.core.jit import kernel
 from tokdfa.mask import mask_words
-from tokdfa.token_automata.columns import distinct_rows, places_of
+from tokdfa.token_automata.columns import distinct_rows
 from tokdfa.vocabulary.mask_store import NARROW, add_tokens_kernel
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.tokens_dfa.reduced_table import ReducedTable
     from tokdfa.mask import Mask
+
+#: Rows of the plan of `make_masks`.
+_ALLOWED, _ENDS, _TOKENS, _PLACE = range(4)
 
 
 class ReadyMasks(NamedTuple):
@@ -44,72 +47,107 @@ def make_masks(table: ReducedTable, size: int, end_tokens: npt.NDArray[np.int32]
     """Masks for the states of `table`; `size`: V; `end_tokens`: int32; `limit`: bytes."""
     no_values = np.zeros(len(table.classes), dtype=np.int32)
     allowed_of, offsets, classes, _ = distinct_rows(table.offsets, table.classes, no_values)
-    words, ends_class = mask_words(size), table.class_count
-    members = np.append(table.members, end_tokens)  # end tokens as one class more
-    member_offsets = np.append(table.member_offsets, len(members)).astype(np.int32)
-    sizes = np.diff(member_offsets)
-    keys, firsts, key_of = np.unique(
-        2 * allowed_of[table.row_of] + table.accepting, return_index=True, return_inverse=True
+    words = mask_words(size)
+    # of each distinct mask: its list of allowed classes, whether end tokens belong to it, tokens, where it lies
+    plan = np.empty((4, 2 * len(offsets)), dtype=np.int64)
+    mask_of = np.empty(table.state_count, dtype=np.int32)
+    big = np.empty(table.class_count, dtype=np.int32)
+    count, big_count = _plan_masks_kernel(
+        allowed_of[table.row_of], table.accepting, offsets, classes, table.member_offsets, len(end_tokens), words,
+        limit // 4, plan, mask_of, big,
+    )  # fmt: skip
+    packed = np.zeros((big_count, words), dtype=np.int32)
+    data = np.zeros(plan[_PLACE, count], dtype=np.int32)
+    _fill_masks_kernel(
+        offsets, classes, table.member_offsets, table.members, big, packed, end_tokens, plan, count, data
     )
-    by_state = np.argsort(firsts)
-    rows, ends = keys[by_state] >> 1, keys[by_state] & 1
-    tokens = np.diff(np.append(0, np.cumsum(sizes[classes]))[offsets])[rows] + ends * len(end_tokens)
-    is_narrow = tokens <= NARROW
-    taken = np.cumsum(np.where(is_narrow, tokens, words))
-    count = int(np.searchsorted(taken, limit // 4, side="right"))
-    # the classes of each mask
-    places, offsets = places_of(offsets, rows[:count])
-    listed = np.insert(classes[places], offsets[1:][ends[:count] == 1], ends_class)
-    offsets += np.append(0, np.cumsum(ends[:count]))
-    narrow, wide = np.flatnonzero(is_narrow[:count]), np.flatnonzero(~is_narrow[:count])
-    flat = members[places_of(member_offsets, listed[places_of(offsets, narrow)[0]])[0]]
-    lists = np.split(flat, np.cumsum(tokens[narrow])[:-1]) if len(narrow) else []
-    masks = np.zeros((len(wide), words), dtype=np.int32)
-    packed_of, packed = _pack_large_classes(sizes, members, member_offsets, words)
-    for mask, out in zip(wide.tolist(), masks, strict=True):
-        chosen = listed[offsets[mask] : offsets[mask + 1]]
-        _assemble_mask_kernel(chosen, member_offsets, members, packed_of, packed, out)
-    found = (
-        dict(zip(by_state[narrow].tolist(), lists, strict=True)),
-        dict(zip(by_state[wide].tolist(), masks, strict=True)),
-    )
-    ready = ReadyMasks({}, {}, count, 4 * int(taken[count - 1]) if count else 0)
-    for state, key in enumerate(key_of.tolist()):
-        if key in found[0]:
-            ready.narrow[state] = found[0][key]
-        elif key in found[1]:
-            ready.packed[state] = found[1][key]
+    bounds = plan[_PLACE, : count + 1].tolist()
+    is_narrow = (plan[_TOKENS, :count] <= NARROW).tolist()
+    found = [data[bounds[mask] : bounds[mask + 1]] for mask in range(count)]
+    ready = ReadyMasks({}, {}, count, data.nbytes)
+    for state, mask in enumerate(mask_of.tolist()):
+        if mask >= 0:
+            (ready.narrow if is_narrow[mask] else ready.packed)[state] = found[mask]
     return ready
-
-
-def _pack_large_classes(
-    sizes: npt.NDArray[np.int32], members: npt.NDArray[np.int32], member_offsets: npt.NDArray[np.int32], words: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """(the place of each class among those packed, -1 for the others; masks of the classes with more than `words`)."""
-    large = np.flatnonzero(sizes > words)
-    packed_of = np.full(len(sizes), -1, dtype=np.int32)
-    packed_of[large] = np.arange(len(large), dtype=np.int32)
-    packed = np.zeros((len(large), words), dtype=np.int32)
-    for token_class, out in zip(large.tolist(), packed, strict=True):
-        add_tokens_kernel(members[member_offsets[token_class] : member_offsets[token_class + 1]], out)
-    return packed_of, packed
 
 
 def assemble_mask(table: ReducedTable, state: int, end_tokens: npt.NDArray[np.int32], out: Mask) -> None:
     """Overwrite `out` with the mask of `state`, put together from its token classes. O(words + tokens)."""
-    out[:] = 0
-    chosen = table.classes[table.row(state)].astype(np.int32)
-    nothing = np.zeros(0, dtype=np.int32), np.zeros((0, len(out)), dtype=np.int32)
-    _assemble_mask_kernel(chosen, table.member_offsets, table.members, *nothing, out)
-    if table.accepting[state]:
-        add_tokens_kernel(end_tokens, out)
+    row = table.row(state)
+    ends = end_tokens if table.accepting[state] else end_tokens[:0]
+    _assemble_mask_kernel(table.classes[row].astype(np.int32), table.member_offsets, table.members, ends, out)
 
 
 @kernel
-def _assemble_mask_kernel(classes, member_offsets, members, packed_of, packed, out):  # type: ignore[no-untyped-def]
-    """Add the members of `classes`; of those with a place in `packed_of`, if that is not empty, the mask there."""
+def _plan_masks_kernel(  # type: ignore[no-untyped-def]
+    allowed_of, accepting, offsets, classes, member_offsets, end_count, words, limit, plan, mask_of, big
+):
+    """Number the distinct masks in the order of the states, until they take `limit` words; fill `plan` and `mask_of`.
+
+    big[class]: the number of a class that is worth packing, or -1. Returns (masks, classes to pack).
+    """
+    number = np.full(2 * len(offsets), -1, dtype=np.int32)
+    count, place, big_count = 0, 0, 0
+    is_full = False
+    for state in range(len(allowed_of)):
+        key = 2 * allowed_of[state] + accepting[state]
+        if number[key] < 0 and not is_full:
+            tokens = end_count * np.int64(accepting[state])
+            for k in range(offsets[allowed_of[state]], offsets[allowed_of[state] + 1]):
+                tokens += member_offsets[classes[k] + 1] - member_offsets[classes[k]]
+            room = tokens if tokens <= NARROW else words
+            is_full = place + room > limit
+            if not is_full:
+                plan[_ALLOWED, count], plan[_ENDS, count] = allowed_of[state], accepting[state]
+                plan[_TOKENS, count], plan[_PLACE, count] = tokens, place
+                number[key] = count
+                place += room
+                count += 1
+        mask_of[state] = number[key]
+    plan[_PLACE, count] = place
+    for token_class in range(len(big)):
+        big[token_class] = -1
+        if member_offsets[token_class + 1] - member_offsets[token_class] > words:
+            big[token_class] = big_count
+            big_count += 1
+    return count, big_count
+
+
+@kernel
+def _fill_masks_kernel(  # type: ignore[no-untyped-def]
+    offsets, classes, member_offsets, members, big, packed, end_tokens, plan, count, data
+):
+    for token_class in range(len(big)):
+        if big[token_class] >= 0:
+            begin, past = member_offsets[token_class], member_offsets[token_class + 1]
+            add_tokens_kernel(members[begin:past], packed[big[token_class]])
+    for mask in range(count):
+        end = plan[_PLACE, mask]
+        here = data[end : plan[_PLACE, mask + 1]]
+        is_narrow = plan[_TOKENS, mask] <= NARROW
+        for k in range(offsets[plan[_ALLOWED, mask]], offsets[plan[_ALLOWED, mask] + 1]):
+            token_class = classes[k]
+            begin, past = member_offsets[token_class], member_offsets[token_class + 1]
+            if is_narrow:
+                for m in range(begin, past):
+                    data[end] = members[m]
+                    end += 1
+            elif big[token_class] >= 0:
+                here |= packed[big[token_class]]
+            else:
+                add_tokens_kernel(members[begin:past], here)
+        if plan[_ENDS, mask] == 1:
+            if is_narrow:
+                for token in end_tokens:
+                    data[end] = token
+                    end += 1
+            else:
+                add_tokens_kernel(end_tokens, here)
+
+
+@kernel
+def _assemble_mask_kernel(classes, member_offsets, members, end_tokens, out):  # type: ignore[no-untyped-def]
+    out[:] = 0
     for token_class in classes:
-        if len(packed_of) > 0 and packed_of[token_class] >= 0:
-            out |= packed[packed_of[token_class]]
-        else:
-            add_tokens_kernel(members[member_offsets[token_class] : member_offsets[token_class + 1]], out)
+        add_tokens_kernel(members[member_offsets[token_class] : member_offsets[token_class + 1]], out)
+    add_tokens_kernel(end_tokens, out)
