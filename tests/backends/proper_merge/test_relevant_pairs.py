@@ -110,7 +110,7 @@ def test_every_visited_pair_looks_at_the_whole_row_of_its_state_unless_it_skips(
     assert np.array_equal(compiled.table.relevant, skipping.table.relevant)
     assert compiled.sizes["edges"] > 5 * skipping.sizes["edges"] >= compiled.sizes["transitions"]
     table = compiled.table
-    rows = np.diff(table._rows.states.columns["offsets"])[table._keys // table.width]
+    rows = np.diff(table._rows.states.columns["offsets"])[table._pairs.words[: len(table.visited)] // table.width]
     assert compiled.sizes["edges"] == rows[table.visited].sum()
     assert compiled.sizes["pairs"] == table.visited.sum() > 100
 

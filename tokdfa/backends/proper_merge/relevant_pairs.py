@@ -33,10 +33,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.backends.proper_merge.marked_product import BORDERS, ENDS
+from tokdfa.backends.proper_merge.marked_product import ENDS
+from tokdfa.backends.proper_merge.proper_rows import border_key_kernel
 from tokdfa.backends.proper_merge.proper_states import begin_state
 from tokdfa.backends.proper_merge.proper_table import ProperTable
 from tokdfa.core.budget import spend
+from tokdfa.core.interning import NEEDS_ROOM, InterningTable, find_key, intern_key
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct
 from tokdfa.errors import LimitExceeded
@@ -103,40 +105,38 @@ class RelevantPairs(ProperTable):
         self.fresh, self.width = lists.state_count, lists.state_count + 2
         self._state_after = np.where(lists.state_of >= 0, lists.state_of, self.fresh + 1).astype(np.int32)
         after = self.fresh if last < 0 else int(self._state_after[last])
-        found = self._number_pairs([state * self.width + after for state in begin])
+        self._number_pairs([state * self.width + after for state in begin])
+        pair_count = len(self._pairs)
         #: bool, shape (pairs,): which pairs the start leads to, and which of these are relevant.
-        self.visited, self.relevant = np.zeros((2, len(self._keys)), dtype=np.bool_)
-        self.visited[found] = True
-        self._places = np.array([0, len(found), 0, 0], dtype=np.int64)
-        self._queue = np.empty(len(self._keys), dtype=np.int32)
-        self._queue[: len(found)] = found
+        self.visited, self.relevant = np.zeros((2, pair_count), dtype=np.bool_)
+        self.visited[: len(begin)] = True
+        self._places = np.array([0, len(begin), 0, 0], dtype=np.int64)
+        self._queue = np.arange(pair_count, dtype=np.int32)
         columns = self._rows.states.columns["offsets"], self._rows.entries("tokens")
         self._graph = _Graph(
-            *(self._keys, self._of_entry, self._behind, *columns),
+            *(self._pairs.words, self._of_entry, self._behind, *columns),
             *(lists.list_starts, lists.starts, lists.ends, merge_tree.order, merge_tree.number),
             *(self._queue, self.visited, self.relevant, np.zeros(canonicity.size, dtype=np.int64), self._places),
             *(np.arange(self._rows.entry_count if skip_visited else 0), np.diff(columns[0][: self._rows.count + 1])),
         )
         self._search(max_pairs, max_seconds)
 
-    def _number_pairs(self, begin: list[int]) -> npt.NDArray[np.int32]:
-        """Number the pairs that entries and borders lead to, and those with the keys `begin`, whose numbers it returns.
-
-        O(entries log entries).
-        """
-        rows, nodes = self._rows, self.node_count
-        names = rows.states.words[: rows.count]
-        states, pieces = np.divmod(names, nodes)
-        borders = (self.automaton.can_stop[states] & BORDERS != 0) & ~self.canonicity.whole_pieces.terminal[pieces]
-        beyond = self.automaton.marker[states[borders]].astype(np.int64) * nodes + self.root
-        by_name = np.argsort(names)
-        beyond = by_name[np.searchsorted(names, beyond, sorter=by_name)] * self.width + self.fresh
-        entries = rows.entries("targets") * np.int64(self.width) + self._state_after[rows.entries("tokens")]
-        self._keys, numbers = np.unique(np.concatenate([begin, beyond, entries]).astype(np.int64), return_inverse=True)
-        found, behind, of_entry = np.split(numbers.astype(np.int32), [len(begin), len(begin) + len(beyond)])
-        self._of_entry, self._behind = of_entry.copy(), np.full(rows.count, -1, dtype=np.int32)
-        self._behind[borders] = behind
-        return found
+    def _number_pairs(self, begin: list[int]) -> None:
+        """Number the pairs, those with the keys `begin` first. O(entries)."""
+        rows = self._rows
+        self._pairs = InterningTable(keys=True, entries=1024)
+        for key in begin:
+            self._pairs.intern([key])
+        self._of_entry = np.empty(rows.entry_count, dtype=np.int32)
+        self._behind = np.full(rows.count, -1, dtype=np.int32)
+        done = 0
+        while (
+            done := _number_pairs_kernel(
+                *(done, rows.struct, rows.reader, self.node_count, self._state_after, self.fresh, self.width),
+                *(self._pairs.struct, self._of_entry, self._behind),
+            )
+        ) < rows.count:
+            self._pairs.grow()
 
     def _search(self, max_pairs: int, max_seconds: float | None) -> None:
         """Find the pairs that the start leads to, and those of them that are relevant."""
@@ -151,7 +151,7 @@ class RelevantPairs(ProperTable):
         #: How many edges of visited pairs the search forwards has looked at.
         self.edges = int(places[EDGES])
         visited = self._queue[: places[END]]
-        states, nodes = np.divmod(self._rows.states.words[self._keys[visited] // self.width], self.node_count)
+        states, nodes = np.divmod(self._rows.states.words[self._pairs.words[visited] // self.width], self.node_count)
         can_end = (self.automaton.can_stop[states] & ENDS != 0) & ~self.canonicity.whole_pieces.terminal[nodes]
         self.relevant[visited[can_end]] = True
         places[NEXT], places[FOUND] = 0, 1
@@ -190,20 +190,40 @@ class RelevantPairs(ProperTable):
     @property
     def nbytes(self) -> int:
         kept = (self._state_after, self._of_entry, self._behind, self._queue, self.visited, self.relevant)
-        return super().nbytes + self._keys.nbytes + sum(array.nbytes for array in kept)
+        return super().nbytes + self._pairs.nbytes + sum(array.nbytes for array in kept)
 
     def is_live(self, key: int, last: int) -> bool:
         """Whether the pair of a state and the last token is relevant. Pairs that the start does not lead to are not."""
         state = self._rows.states.find(key)
-        key = state * self.width + int(self._state_after[last])
-        pair = int(np.searchsorted(self._keys, key))
-        return state >= 0 and pair < len(self._keys) and self._keys[pair] == key and bool(self.relevant[pair])
+        pair = self._pairs.find(state * self.width + int(self._state_after[last])) if state >= 0 else -1
+        return pair >= 0 and bool(self.relevant[pair])
 
     def _read_row(self, key: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
         state = self._rows.states.find(key)
         row = self._rows.row(state) if state >= 0 else slice(0, 0)
         keys = self._rows.states.words[self._rows.entries("targets")[row]].astype(np.int32)
         return self._rows.entries("tokens")[row], keys, self.relevant[self._of_entry[row]]
+
+
+@kernel
+def _number_pairs_kernel(  # type: ignore[no-untyped-def]
+    state, rows, reader, node_count, state_after, fresh, width, pairs, of_entry, behind
+):
+    """Number the pairs that the rows from `state` on lead to. Returns the state at which `pairs` has to grow."""
+    while state < len(behind):
+        for k in range(rows.offsets[state], rows.offsets[state + 1]):
+            pair = intern_key(np.int64(rows.targets[k]) * width + state_after[rows.tokens[k]], pairs)
+            if pair == NEEDS_ROOM:
+                return state
+            of_entry[k] = pair
+        border = border_key_kernel(rows.states.words[state], node_count, reader)
+        if border >= 0:
+            pair = intern_key(find_key(border, rows.states) * width + fresh, pairs)
+            if pair == NEEDS_ROOM:
+                return state
+            behind[state] = pair
+        state += 1
+    return state
 
 
 @kernel
