@@ -26,7 +26,8 @@ import numpy as np
 from tokdfa.backends.base import CompiledConstraint, Matcher
 from tokdfa.backends.unique_scanner import ITEM, START, STRING, Scanner, State
 from tokdfa.errors import TokenRefused
-from tokdfa.mask import mask_from_ids, mask_to_ids
+from tokdfa.mask import count, mask_from_ids
+from tokdfa.vocabulary.mask_store import list_tokens_kernel
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ class _Tokens:
     """The tokens of a vocabulary that may end an item and have something behind a comma, which are read as a whole.
 
     Masks, by whether items may be arrays or objects, which a bracket closes: `suspects` within an array whose items
-    differ, `opening` of those where none is open. `quoted`: tokens with a quote; `telling`: those of them that do more
-    than to end a string, close what is open, write a comma and open the next string. O(bytes of the vocabulary).
+    differ, `opening` of those where none is open. `quoted`: tokens with a quote; `telling`: suspects with one that do
+    more than to end a string, close what is open, write a comma and open the next string. O(bytes of the vocabulary).
     """
 
     def __init__(self, vocab: Vocabulary) -> None:
@@ -79,12 +80,19 @@ class _Tokens:
         closers = mask_from_ids(_tokens_with(vocab, b'}]"'), size)
         self.suspects = [mask_from_ids(_tokens_with(vocab, b",", behind_first=True), size)]
         self.suspects.append(self.suspects[0] | closers)
+        self._most = count(self.suspects[1])
         opens, quoted = mask_from_ids(_tokens_with(vocab, b"["), size), _tokens_with(vocab, b'"')
         self.opening = [suspects & opens for suspects in self.suspects]
         self.quoted = mask_from_ids(quoted, size)
-        told = [token for token in quoted.tolist() if not _ENDS_ONLY.fullmatch(vocab.token_bytes(token))]
+        ends = self.listed(self.suspects[0] & self.quoted)
+        told = [token for token in ends if not _ENDS_ONLY.fullmatch(vocab.token_bytes(token))]
         self.telling = mask_from_ids(np.array(told, dtype=np.int64), size)
         self._children: dict[int, dict[int, int]] = {}
+
+    def listed(self, suspects: Mask) -> list[int]:
+        """The tokens of a mask of suspects."""
+        found = np.empty(self._most, dtype=np.int32)
+        return found[: list_tokens_kernel(suspects, found)].tolist()
 
     def children(self, node: int) -> dict[int, int]:
         """Byte -> child of a node of the token trie, those that were asked for before kept."""
@@ -145,7 +153,7 @@ class UniqueItemsMatcher(Matcher):
         suspects = mask & (tokens.suspects if scanner.is_within(state) else tokens.opening)[scanner.holds]
         if is_text:
             suspects &= tokens.telling if scanner.is_new(state) else tokens.quoted
-        texts = ((token, self.vocab.token_bytes(token)) for token in mask_to_ids(suspects).tolist())
+        texts = ((token, self.vocab.token_bytes(token)) for token in tokens.listed(suspects))
         whole = [token for token, text in texts if self._after(text, read) is None]
         found = [np.array(whole, dtype=np.int32)] if whole else []
         todo = [(-1, state)]
