@@ -151,6 +151,14 @@ class Canonicity:
         return self.vocabulary.trie.filter(keep)
 
     @cached_property
+    def letter_tries(self) -> tuple[TokenTrie, TokenTrie]:
+        """The token tries of the letters and of no tokens."""
+        keep, trie = np.zeros(self.size, dtype=np.bool_), self.vocabulary.trie
+        nothing = trie.filter(keep)
+        keep[[*self.letter_tokens.values()]] = True
+        return trie.filter(keep), nothing
+
+    @cached_property
     def _sorted_texts(self) -> list[bytes]:
         """What the tokens of `text_trie` spell, ascending."""
         return [self.vocabulary.token_bytes(token) for token in self.text_trie.order.tolist()]

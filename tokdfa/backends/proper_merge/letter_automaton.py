@@ -50,12 +50,10 @@ def letter_automaton(marked: MarkedDfa, canonicity: Canonicity, inside: int = 0)
     pieces = piece_automaton(marked, canonicity.fallback, inside=inside)
     if pieces.starts[0] < 0:
         return nothing
-    trie = canonicity.vocabulary.trie
-    no_tokens = np.zeros(canonicity.size, dtype=np.bool_)
-    are_letters = no_tokens.copy()
-    are_letters[[*canonicity.letter_tokens.values()]] = True
-    whole = build_whole_pieces({}, trie.rank_of), trie.filter(no_tokens)
-    reader = token_reader(pieces, canonicity.fallback, trie.filter(are_letters), *whole)
+    letters, nothing_else = canonicity.letter_tries
+    reader = token_reader(
+        pieces, canonicity.fallback, letters, build_whole_pieces({}, nothing_else.rank_of), nothing_else
+    )
     found = ProperRows(reader, 1, np.iinfo(np.int64).max, every_state=True)
     found.number(pieces.starts[0])
     found.close()
