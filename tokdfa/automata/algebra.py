@@ -76,8 +76,6 @@ def _combine(a: Dfa, b: Dfa, alive: int, accepts: np.ufunc, limit: int) -> Dfa:
     byte_class, representatives = common_classes(a.byte_class, b.byte_class)
     first = np.take(a.transitions, a.byte_class[representatives], axis=1)
     second = np.take(b.transitions, b.byte_class[representatives], axis=1)
-    if not _is_alive_kernel(a.start, b.start, alive):
-        return Dfa.empty()
     keys, table = explore_pairs_kernel(first, second, a.start, b.start, alive, limit)
     if len(keys) > limit:
         raise state_limit_exceeded(limit)
@@ -85,12 +83,6 @@ def _combine(a: Dfa, b: Dfa, alive: int, accepts: np.ufunc, limit: int) -> Dfa:
     by_first = np.append(a.accepting, False)[keys // width - 1]  # dead is -1, which looks up the last entry
     by_second = np.append(b.accepting, False)[keys % width - 1]
     return trim_table(table, byte_class, accepts(by_first, by_second), 0)
-
-
-@kernel
-def _is_alive_kernel(p: int, q: int, alive: int) -> bool:
-    """Whether a pair of states, -1 being dead, is worth visiting."""
-    return (p >= 0 and q >= 0) or (p >= 0 and alive != BOTH) or (q >= 0 and alive == EITHER)
 
 
 @kernel
@@ -121,7 +113,7 @@ def explore_pairs_kernel(
         for column in range(classes):
             next_p = first[p, column] if p >= 0 else -1
             next_q = second[q, column] if q >= 0 else -1
-            if not _is_alive_kernel(next_p, next_q, alive):
+            if (next_p < 0 and (alive != EITHER or next_q < 0)) or (next_q < 0 and alive == BOTH):
                 table[head, column] = -1
                 continue
             key = (np.int64(next_p) + 1) * width + next_q + 1

@@ -34,6 +34,7 @@ from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.mask import mask_words
 from tokdfa.vocabulary.byte_table import walk
+from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +150,7 @@ class Speculation:
                 self.nbytes += BYTES_PER_HYPOTHESIS + 8 * len(packed) + allowed[1].nbytes
             for row in allowed[0]:
                 np.bitwise_or(words, row, out=words)
-            _set_bits_kernel(allowed[1], words)
+            add_tokens_kernel(allowed[1], words.view(np.int32))
         return True
 
     def _groups_below(self, state: int, stack: int) -> list[npt.NDArray[Any]] | None:
@@ -222,7 +223,7 @@ class Speculation:
             staying = inside[place]
             if len(staying) >= _PACKED_SHARE * self._words:
                 staying = np.zeros(self._words, dtype=np.uint32)
-                _set_bits_kernel(inside[place], staying)
+                add_tokens_kernel(inside[place], staying.view(np.int32))
             node.groups.append((self._class_ends[number], staying))
             self.nbytes += staying.nbytes
         for outcome, place in _runs(outcome_ends):
@@ -275,10 +276,3 @@ def _runs(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
     begins = np.append(0, ends[:-1])
     for number in np.flatnonzero(ends > begins).tolist():
         yield number, slice(int(begins[number]), int(ends[number]))
-
-
-@kernel
-def _set_bits_kernel(tokens, words):  # type: ignore[no-untyped-def]
-    """Set the bits of `tokens` in `words` (uint32)."""
-    for token in tokens:
-        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
