@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import random
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -234,6 +235,40 @@ def test_proper_sequences_are_refused() -> None:
         heal(tokdfa.Regex("a"), prompt)
 
 
+@pytest.mark.parametrize("kind", ["schema", "grammar"])
+def test_a_real_vocabulary_in_every_place(kind: str) -> None:
+    """Each cut of a text into prompt and rest: the whole text's own tokens are allowed, and so are single bytes."""
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    vocab = tokenizer.vocabulary
+    constraint = (
+        tokdfa.JsonSchema({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
+        if kind == "schema"
+        else tokdfa.Grammar('start: "{" /"name": ?/ STRING "}"\nSTRING: /"[^"]*"/\n%ignore " "')
+    )
+    compiled, answer = tokdfa.compile(constraint, tokenizer), '{"name": "Ann Lee"}'
+    prompt = tokenizer.encode("Write it as JSON: ")
+    healed = heal(compiled, prompt)
+    assert healed.head
+    head = healed.head.decode()
+    chance = random.Random(0)
+    for _ in range(20):
+        matcher, left = healed.start(), (head + answer).encode()
+        while left:
+            allowed = mask_of(matcher)
+            fitting = [t for t in vocab.trie.prefixes_of(left) if t in set(allowed)]
+            assert fitting == vocab.trie.prefixes_of(left), "every way to cut the text is allowed"
+            for token in allowed[:: max(1, len(allowed) // 20)]:
+                spelled = vocab.token_bytes(token)
+                assert spelled.startswith(matcher.head_left) or matcher.head_left.startswith(spelled)
+            token = chance.choice(fitting)
+            matcher.advance(token)
+            left = left[len(vocab.token_bytes(token)) :]
+        assert matcher.can_end()
+        again = pickle.loads(pickle.dumps(matcher))
+        assert again.tokens == matcher.tokens
+        assert mask_of(again) == mask_of(matcher)
+
+
 def test_it_goes_wherever_compiled_constraints_go() -> None:
     vocab = Vocabulary([b"a", b"b", b"ab", b"bb", b"", b""], [4])
     healed = heal(tokdfa.compile(tokdfa.Regex("b{2,3}"), vocab), [0])
@@ -246,3 +281,35 @@ def test_it_goes_wherever_compiled_constraints_go() -> None:
     assert tokdfa.fill_tree(healed.start(), [2, 3], [-1, 0], out).tolist() == [True, True]
     assert healed.start().forced_bytes() == b"abb"
     assert np.array_equal(out[0], batch.masks[1])
+
+
+class EncodingVocabulary:
+    """A tokenizer as llguidance reads one."""
+
+    bos_token_id, is_tokenizer_wrapper = None, True
+
+    def __init__(self, tokenizer: Any) -> None:
+        vocab = tokenizer.vocabulary
+        self.eos_token_id = vocab.end_tokens[0]
+        self.special_token_ids = sorted({*vocab.special_tokens, *vocab.end_tokens})
+        self.tokens = [vocab.token_bytes(token) for token in range(vocab.size)]
+        self._encode = tokenizer.encode
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        found: list[int] = self._encode(text if isinstance(text, str) else text.decode())
+        return found
+
+
+def test_llguidance_takes_back_the_same_tokens() -> None:
+    llguidance = pytest.importorskip("llguidance")
+    tokenizer, pattern = tokdfa.load_tokenizer("llama3"), "(//|[0-9]+ )[a-z.]+"
+    prompt = tokenizer.encode("See http:")
+    healed = tokdfa.heal(tokdfa.compile(tokdfa.Regex(pattern), tokenizer), prompt)
+    grammar = llguidance.LLMatcher.grammar_from_regex(pattern)
+    options = {"enable_backtrack": False, "enable_ff_tokens": False, "log_level": 0}
+    peer = llguidance.LLInterpreter(llguidance.LLTokenizer(EncodingVocabulary(tokenizer)), grammar, **options)
+    assert peer.process_prompt(prompt) == list(healed.prompt)
+    by_token, _ = peer.compute_mask()  # a byte for each token
+    mask = masks.allocate_mask(tokenizer.vocabulary.size)
+    healed.start().fill_mask(mask)
+    assert [token for token, allowed in enumerate(by_token) if allowed] == masks.mask_to_ids(mask).tolist()
