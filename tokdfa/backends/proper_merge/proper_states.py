@@ -140,6 +140,9 @@ class ProperStates:
             states, transitions = table.settled_states, table.transitions
             choices = self._make_choices(last < 0, keys)
             settled = table.settled_states - states, table.transitions - transitions
+        if last < 0:
+            np.copyto(out, choices.direct)
+            return settled
         forbidden = self._forbidden.get(last)
         if choices.direct_tokens is None and forbidden is not None:  # without the call, a tenth of the time
             combine_masks_kernel(choices.direct, choices.after_border, forbidden, out)
