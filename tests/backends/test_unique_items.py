@@ -435,3 +435,16 @@ def test_closed_objects_differ_in_their_last_member() -> None:
 def test_closed_objects_in_any_order_are_refused() -> None:
     with pytest.raises(SchemaUnsupported, match="another part"):
         matcher_of(unique(closed({"a": {"type": "string"}})), order="any")
+
+
+def test_items_are_compared_when_other_arrays_had_more_values_than_are_kept() -> None:
+    """A long string is compared by an automaton whose states get numbers as they are met, which many others follow."""
+    matcher, others = matcher_of(unique({"type": "string"})), matcher_of(unique({"type": "integer"}))
+    for byte in b'["' + 100 * b"a" + b'","' + 95 * b"a":
+        matcher.advance(byte)
+    for number in range(300):
+        assert takes(others.fork(), b"[%d,1" % number)
+    assert takes(matcher.fork(), b'"')
+    for byte in b"aaaaa":
+        matcher.advance(byte)
+    assert not takes(matcher, b'"')

@@ -13,6 +13,7 @@ import json
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.core.budget import spend
@@ -43,6 +44,8 @@ OPENED = 1 << 30
 #: go on, nothing is open.
 VALUE, STRING, SCALAR, OBJECT, ARRAY, ITEM, HELD = range(7)
 State = tuple[tuple[Any, ...], ...]
+#: The automata of former values are shared and grow.
+_stepping = new_lock()
 #: Values that were: (whether it is a text, number, constant, array or object, the value as it is compared).
 Seen = frozenset[tuple[str, Any]]
 START: State = ((VALUE, 1),)
@@ -118,6 +121,13 @@ def _former(kind: str, seen: Seen, escapes: Escapes) -> Dfa | LazyDfa | None:
     return _constants(tuple(sorted(values)))
 
 
+def _opened(seen: Seen, escapes: Escapes) -> tuple[Dfa | LazyDfa, int]:
+    """The automaton of the strings that were, of which there are some, and its state after the opening quote."""
+    former = _former('"', seen, escapes)
+    assert former is not None
+    return former, _step(former, _begin(former), 0x22)
+
+
 @lru_cache(64)
 def _constants(words: tuple[bytes, ...]) -> Dfa:
     from tokdfa.constraint import Choice
@@ -135,7 +145,6 @@ class Scanner:
 
     def __init__(self, locations: list[Location]) -> None:
         self.locations = locations
-        self._lock = new_lock()
         #: Answers of `_differs`.
         self._known: dict[tuple[Any, ...], bool] = {}
         #: Whether some items are compared when they close.
@@ -268,16 +277,16 @@ class Scanner:
         return (*here, item)
 
     def _advance_item(self, item: tuple[Any, ...], items: Items, seen: Seen, byte: int) -> tuple[Any, ...] | None:
-        """An item after a byte. Its third part: states of its automata, that of the former values (-1: dead), and
-        whether its text may end.
+        """An item after a byte. Its third part: states of its automata, that of the former values (-1: dead), whether
+        its text may end, and the automaton of the former values: if this is lazy, its states have numbers in it alone.
         """
         _, kind, states, text = item
-        with self._lock:
+        with _stepping:
             if states is None and kind == '"' and items.endless and any(other == kind for other, _ in seen):
                 # of strings without end there is another one
-                first = tuple(map(_begin, items.strings)), -1, False
+                first = tuple(map(_begin, items.strings)), -1, False, None
                 opened = self._move(kind, first, items, seen, byte)
-                pair = None if opened is None else (opened[0], OPENED, False)
+                pair = None if opened is None else (opened[0], OPENED, False, None)
             else:
                 first = self._first(kind, items, seen) if states is None else states
                 pair = self._move(kind, first, items, seen, byte)
@@ -296,7 +305,8 @@ class Scanner:
 
     def _first(self, kind: str, items: Items, seen: Seen) -> tuple[Any, ...]:
         former = _former(kind, seen, items.escapes)
-        return (tuple(map(_begin, self._automata(kind, items))), -1 if former is None else _begin(former), False)
+        states = tuple(map(_begin, self._automata(kind, items)))
+        return states, -1 if former is None else _begin(former), False, former
 
     def _move(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen, byte: int) -> tuple[Any, ...] | None:
         """The states after a byte; None if no text of an item goes on so."""
@@ -307,15 +317,16 @@ class Scanner:
         )
         if all(state < 0 for state in states):
             return None
-        former, state = _former(kind, seen, items.escapes) if pair[1] >= 0 else None, pair[1]
-        if former is not None and state == OPENED:
-            state = _step(former, _begin(former), 0x22)
+        _, state, _, former = pair
+        if state == OPENED:
+            former, state = _opened(seen, items.escapes)
         ends = any(state >= 0 and automaton.accepting[state] for automaton, state in zip(automata, states, strict=True))
-        return states, -1 if former is None else _step(former, state, byte), bool(ends)
+        state = _step(former, state, byte) if state >= 0 else -1
+        return states, state, bool(ends), former if state >= 0 else None
 
     def _may_differ(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen) -> bool:
-        """`_differs`, kept: the tokens of a mask ask the same again and again."""
-        key = kind, pair, id(items), seen
+        """`_differs`, kept: the tokens of a mask ask the same again and again. No answer keeps an automaton."""
+        key = kind, pair[:3], id(items), ref(pair[3])
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MAX_KNOWN:
@@ -325,12 +336,10 @@ class Scanner:
 
     def _differs(self, kind: str, pair: tuple[Any, ...], items: Items, seen: Seen) -> bool:
         """Whether some way on from the states of an item is a text of none of the values that were."""
-        former = _former(kind, seen, items.escapes)
-        assert former is not None
         todo, met = [pair], {pair}
         for states in todo:
             spend(BYTE_WORK)
-            if states[1] < 0 or (states[2] and not former.accepting[states[1]]):
+            if states[1] < 0 or (states[2] and not states[3].accepting[states[1]]):
                 return True
             for byte in _bytes_of(kind):
                 following = self._move(kind, states, items, seen, byte)
@@ -345,7 +354,7 @@ class Scanner:
         """Whether there is an item that was not."""
         if items.containers or items.endless:
             return True
-        with self._lock:
+        with _stepping:
             return any(
                 bool(self._automata(kind, items))
                 and ((first := self._first(kind, items, seen))[1] < 0 or self._may_differ(kind, first, items, seen))
@@ -370,17 +379,15 @@ class Scanner:
         top = state[-1]
         if top[0] != ITEM:
             return BEGINNINGS if top[0] == ARRAY and self.locations[top[1]].unique else NO_BYTES
-        kind, former_state = top[1], top[2][1]
+        kind, (_, former_state, _, former) = top[1:3]
         if kind != '"':
             return WITHIN[kind]  # a comma may follow, or the exponent of a number
         if former_state < 0:
             return NO_BYTES
         _, number, count, _, seen = state[-2]
-        with self._lock:
-            former = _former(kind, seen, self.locations[number].items(count - 1).escapes)
-            assert former is not None
+        with _stepping:
             if former_state == OPENED:
-                former_state = _step(former, _begin(former), 0x22)
+                former, former_state = _opened(seen, self.locations[number].items(count - 1).escapes)
             if isinstance(former, Dfa):
                 row = former.transitions[former_state]
             else:
