@@ -194,6 +194,14 @@ def test_without_single_bytes_what_is_allowed_can_be_completed(
             agenda[-1].advance(token)
 
 
+def test_a_part_of_the_head_is_allowed_if_only_a_token_across_its_end_goes_on() -> None:
+    vocab = Vocabulary([b"a", b"bc", b"c", b""], [3])
+    matcher = HealedConstraint(tokdfa.compile(tokdfa.Choice(["c"]), vocab, "token_index"), b"ab").start()
+    assert mask_of(matcher) == [0]
+    matcher.advance(0)
+    assert mask_of(matcher) == [1]
+
+
 def test_the_last_tokens_that_a_longer_one_begins_with_are_taken_back() -> None:
     vocab = Vocabulary([b"h", b"t", b"p", b"s", b":", b"/", b"http", b"://", b"ht", b"x", b"https", b"", b""], [11])
     compiled = tokdfa.compile(tokdfa.Regex("//[hst]+|://ht"), vocab)
