@@ -262,9 +262,11 @@ def test_limits(grammar: str, limit: str, place: str) -> None:
 
 def test_limits_of_expressions_get_a_place() -> None:
     doubling = "start: A0\n" + "".join(f"A{i}: A{i + 1} A{i + 1}\n" for i in range(30)) + "A30: /a|bc/"
+    several = "|".join(f"w{k * 7919 % 100003}[a-{chr(98 + k % 20)}]{{2,{k % 9 + 3}}}z{k}" for k in range(400))
     for grammar, seconds, place in [
         (doubling, 0.02, r"\(line \d+, column 1 of the grammar\)$"),
         ('start: "b" /(' + "a?" * 9000 + ")/", 0.002, r"\(line 1, column 12 of the grammar\)$"),
+        (f"start: A\nA: /{several}/ /(?<=a)/", 0.021, r"\(line 2, column 1 of the grammar\)$"),  # and a fault behind
     ]:
         budget = spending(Budget(seconds, megabytes=100), "a grammar")
         with budget, pytest.raises(LimitExceeded, match=place) as caught:

@@ -101,24 +101,27 @@ class TerminalReader:
         What is at fault is left to whoever reaches it. Raises LimitExceeded, with the place.
         """
         written: list[tuple[str, int, tree.Part]] = []
+        program = self._writer.program
         for part in parts:
             key = part.name if isinstance(part, tree.Word) else part.written
             place = self.definitions.get(key, part)
             try:
                 written.append((key, self._part(part), place))
             except (GrammarSyntaxError, GrammarUnsupported):
-                continue
+                written.append(("", program.count - 1, place))  # what was written of it is run, too
             except LimitExceeded:
                 with placed(place):
                     raise
-        program = self._writer.program
         try:
             self.store.run(program)
         except LimitExceeded:
             made = max((value for value, expression in enumerate(program.made) if expression), default=0)
-            with placed(next(place for _, value, place in written if value >= made)):
+            places = [place for _, value, place in written if value >= made]
+            if not places:  # it is in what was imported
                 raise
-        self.built = {key: program.expression(value) for key, value, _ in written}
+            with placed(places[0]):
+                raise
+        self.built = {key: program.expression(value) for key, value, _ in written if key}
 
     def fail(self, reason: str, part: tree.Part, refused: bool = False) -> NoReturn:
         """Raise a GrammarSyntaxError, or (`refused`) a GrammarUnsupported, at `part`."""
