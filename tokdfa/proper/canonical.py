@@ -24,10 +24,9 @@ from tokdfa.errors import VocabularyError
 from tokdfa.mask import Mask, allocate_mask, check_mask
 from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.derivations import merge_letters
-from tokdfa.proper.intervals import predecessor_side
+from tokdfa.proper.intervals import add_intervals_kernel, predecessor_side
 from tokdfa.proper.merge_rules import letter_tokens
 from tokdfa.proper.whole_pieces import build_whole_pieces
-from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -229,8 +228,8 @@ class Canonicity:
     def forbidden_mask(self, token: int, out: Mask) -> None:
         """Overwrite `out` with the proper tokens that may not follow `token`: tens of us at first, 1-2 us when kept."""
         check_mask(out, self.size)
-        self._proper_state(token)
-        np.copyto(out, self.forbidden_after(token))
+        kept = self.kept_masks.get(token)
+        np.copyto(out, self._keep_mask(token, self._proper_state(token)) if kept is None else kept)
 
     def _proper_state(self, token: int) -> int:
         state = self.state_of(token)
@@ -246,9 +245,8 @@ class Canonicity:
         """The packed mask of a state, kept until `mask_bytes` are full, and found by `token` from now on."""
         kept = self._mask_of.get(state)
         if kept is None:
-            kept, order = allocate_mask(self.size), self.merge_tree.order
-            for begin, end in zip(*self._intervals_of(state), strict=True):
-                add_tokens_kernel(order[begin:end], kept)
+            kept = allocate_mask(self.size)
+            add_intervals_kernel(*self._intervals_of(state), self.merge_tree.order, kept)
             kept.flags.writeable = False
         with self._lock:
             if (len(self._mask_of) + 1) * kept.nbytes > self.mask_bytes:

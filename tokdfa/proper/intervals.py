@@ -40,6 +40,7 @@ import numpy as np
 from tokdfa.core.interning import NEEDS_ROOM, InterningTable, intern
 from tokdfa.core.jit import kernel
 from tokdfa.proper.merge_tree import build_merge_tree
+from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
 if TYPE_CHECKING:
     from tokdfa.proper.byte_fallback import ByteFallback
@@ -172,6 +173,13 @@ def list_predecessors_kernel(token, side):  # type: ignore[no-untyped-def]
             tokens[written] = order[place]
             written += 1
     return tokens
+
+
+@kernel
+def add_intervals_kernel(starts, ends, order, mask):  # type: ignore[no-untyped-def]
+    """Set the bits of the tokens whose merge_tree numbers lie in the intervals."""
+    for k in range(len(starts)):
+        add_tokens_kernel(order[starts[k] : ends[k]], mask)
 
 
 @kernel

@@ -186,6 +186,7 @@ def _warm_up() -> None:
     loaded = LoadedTokenizer(vocabulary, lambda text: list(text.encode()), str, b"", lambda: source)
     made = build_canonicity(Tokenizer("toy", loaded))
     made.pair_is_canonical(0, 1)
+    made.forbidden_after(0)
     list_predecessors_kernel(1, made.predecessors)
     made.rules.find(0, 1)
     merge_letters(made.rules, [0, 1])

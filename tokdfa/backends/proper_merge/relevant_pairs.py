@@ -14,16 +14,17 @@ each entry stands the number of its pair. The edges from pair to pair, of which 
 are the entries of the text state's row, but for the tokens that the bigram state forbids.
 
 The search is made once, for all that the start leads to: breadth-first over all tokens that both automata allow, where
-each pair goes through the row of its text state, which is what making its mask costs; then backwards, by sweeps over
-the visited pairs, the last ones first, in which a pair becomes relevant as soon as an edge to a relevant one is found.
-With `skip_visited` the search forwards leaves out entries that lead to pairs visited before, as the notebook of 002
-does; it finds the same pairs and looks at far fewer edges.
+each pair goes through the row of its text state, which is what making its mask costs; then backwards from the pairs
+that may end, over reverse transitions. Each relevant pair goes through the entries that lead to it, and through those
+pairs of their rows' states that are not known to be relevant yet. With `skip_visited` the search forwards leaves out
+entries that lead to pairs visited before, as the notebook of 002 does; it finds the same pairs and looks at far fewer
+edges.
 
 Compare `tokdfa.backends.proper_merge.proper_table`, where no pairs occur.
 
 Cost: time O(pairs x entries of a row), 1 to 2 ns each; O(entries of the rows) memory.
-Source: 002, technical appendix, algorithms 5 and 6, which follow reverse transitions backwards; its notebook skips
-groups that have been reached. Borders, byte fallback and whole pieces are ours.
+Source: 002, technical appendix, algorithms 5 and 6; its notebook skips groups that have been reached. Borders, byte
+fallback and whole pieces are ours.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.automata.liveness import list_incoming_kernel
 from tokdfa.backends.proper_merge.marked_product import ENDS
 from tokdfa.backends.proper_merge.proper_rows import border_key_kernel
 from tokdfa.backends.proper_merge.proper_states import begin_state
@@ -55,25 +57,33 @@ if TYPE_CHECKING:
 MAX_PAIRS = 5_000_000
 #: How many edges the search looks at between two looks at the clock: some 0.1 s. What an edge takes.
 EDGES_AT_A_TIME, NS_PER_EDGE = 50_000_000, 2
-#: Indices into `places`: the next pair of the queue and its end; whether this sweep has found a relevant pair; how many
-#: edges have been looked at.
-NEXT, END, FOUND, EDGES = range(4)
+#: Indices into `places`: the next pair of the queue and its end; how many edges have been looked at.
+NEXT, END, EDGES = range(3)
+#: Stands for a border where the merge tree's number of a token stands else, which is at least -1.
+BORDER = -2
 
 
 #: ``keys``: of pairs, text state * width + bigram state; ``of_entry``: the pair that each entry of the rows leads to;
 #: ``behind``: the fresh pair behind a border of each text state, -1 if there is none; ``offsets``, ``tokens``: of the
-#: rows; ``list_starts``, ``starts``, ``ends``: of the forbidden successors (`IntervalLists`), ``order``, ``number``: of
-#: the `MergeTree`; ``queue``: the visited pairs; ``forbidden``: by token, the last pair of the queue that forbade it;
-#: ``entries``: those of the rows, of which the first ``left[state]`` of a state may lead to pairs that are not visited;
-#: empty if none is skipped.
+#: rows; ``list_starts``, ``starts``, ``ends``: of the forbidden successors (`IntervalLists`), ``order``: of the
+#: `MergeTree`; ``queue``: the visited pairs, then the relevant ones; ``forbidden``: by token, the last pair of the
+#: queue that forbade it; ``entries``: those of the rows, of which the first ``left[state]`` of a state may lead to pairs
+#: that are not visited; empty if none is skipped.
 class _Graph(
     Struct,
     fields=(
-        *("keys", "of_entry", "behind", "offsets", "tokens", "list_starts", "starts", "ends", "order", "number"),
+        *("keys", "of_entry", "behind", "offsets", "tokens", "list_starts", "starts", "ends", "order"),
         *("queue", "visited", "relevant", "forbidden", "places", "entries", "left"),
     ),
 ):
     """What the kernels of the search take."""
+
+
+#: Into pair p lead entries of the rows and borders k from ``starts[p]`` to ``starts[p + 1] - 1``: from the text states
+#: ``sources[k]``, by the tokens with the numbers ``labels[k]`` (`BORDER`: a border). The visited pairs of a text state
+#: that are not known to be relevant are among ``waiting[first[state] :][: left[state]]``. All int32.
+class _Incoming(Struct, fields=("starts", "sources", "labels", "waiting", "first", "left")):
+    """The edges backwards."""
 
 
 class RelevantPairs(ProperTable):
@@ -83,8 +93,6 @@ class RelevantPairs(ProperTable):
     how long the search may take (None: as long as it likes). `skip_visited`: see the module. Raises LimitExceeded past
     `max_transitions` entries, `max_pairs` visited pairs or `max_seconds`.
     """
-
-    _graph: Any
 
     def __init__(
         self,
@@ -100,7 +108,7 @@ class RelevantPairs(ProperTable):
         last, keys = begin_state(self) if start is None else start
         begin = [self._rows.number(key) for key in keys]
         self._rows.close()
-        lists, merge_tree = canonicity.lists, canonicity.merge_tree
+        lists = canonicity.lists
         #: The bigram states: those of the lists, `fresh`, and the one after whole pieces.
         self.fresh, self.width = lists.state_count, lists.state_count + 2
         self._state_after = np.where(lists.state_of >= 0, lists.state_of, self.fresh + 1).astype(np.int32)
@@ -110,16 +118,15 @@ class RelevantPairs(ProperTable):
         #: bool, shape (pairs,): which pairs the start leads to, and which of these are relevant.
         self.visited, self.relevant = np.zeros((2, pair_count), dtype=np.bool_)
         self.visited[: len(begin)] = True
-        self._places = np.array([0, len(begin), 0, 0], dtype=np.int64)
-        self._queue = np.arange(pair_count, dtype=np.int32)
         columns = self._rows.states.columns["offsets"], self._rows.entries("tokens")
-        self._graph = _Graph(
+        self._places, queue = np.array([0, len(begin), 0], dtype=np.int64), np.arange(pair_count, dtype=np.int32)
+        graph = _Graph(
             *(self._pairs.words, self._of_entry, self._behind, *columns),
-            *(lists.list_starts, lists.starts, lists.ends, merge_tree.order, merge_tree.number),
-            *(self._queue, self.visited, self.relevant, np.zeros(canonicity.size, dtype=np.int64), self._places),
+            *(lists.list_starts, lists.starts, lists.ends, canonicity.merge_tree.order),
+            *(queue, self.visited, self.relevant, np.zeros(canonicity.size, dtype=np.int64), self._places),
             *(np.arange(self._rows.entry_count if skip_visited else 0), np.diff(columns[0][: self._rows.count + 1])),
         )
-        self._search(max_pairs, max_seconds)
+        self._search(graph, queue, max_pairs, max_seconds)
 
     def _number_pairs(self, begin: list[int]) -> None:
         """Number the pairs, those with the keys `begin` first. O(entries)."""
@@ -138,31 +145,48 @@ class RelevantPairs(ProperTable):
         ) < rows.count:
             self._pairs.grow()
 
-    def _search(self, max_pairs: int, max_seconds: float | None) -> None:
+    def _search(self, graph: _Graph, queue: npt.NDArray[np.int32], max_pairs: int, max_seconds: float | None) -> None:
         """Find the pairs that the start leads to, and those of them that are relevant."""
         places, clock = self._places, (time.monotonic(), np.inf if max_seconds is None else max_seconds)
-        self._repeat(_visit_pairs_kernel, max_pairs, *clock)
+        self._repeat(*clock, _visit_pairs_kernel, graph, self.fresh, self.width, max_pairs)
         if places[END] > max_pairs:
             raise LimitExceeded(
                 f'the search visits more than {max_pairs} pairs: use relevance="fixpoint", or raise max_pairs',
                 limit="max_pairs",
                 value=max_pairs,
             )
-        #: How many edges of visited pairs the search forwards has looked at.
-        self.edges = int(places[EDGES])
-        visited = self._queue[: places[END]]
-        states, nodes = np.divmod(self._rows.states.words[self._pairs.words[visited] // self.width], self.node_count)
+        #: How many pairs the start leads to, and how many edges of theirs the search forwards has looked at.
+        self.visited_pairs, self.edges = int(places[END]), int(places[EDGES])
+        visited = queue[: self.visited_pairs].copy()
+        state_of = self._pairs.words[visited] // self.width
+        states, nodes = np.divmod(self._rows.states.words[state_of], self.node_count)
         can_end = (self.automaton.can_stop[states] & ENDS != 0) & ~self.canonicity.whole_pieces.terminal[nodes]
-        self.relevant[visited[can_end]] = True
-        places[NEXT], places[FOUND] = 0, 1
-        self._repeat(_sweep_back_kernel, max_pairs, *clock)
+        ends = visited[can_end]
+        self.relevant[ends] = True
+        queue[: len(ends)] = ends
+        places[NEXT], places[END] = 0, len(ends)
+        self._repeat(*clock, _step_back_kernel, graph, self._incoming(visited, state_of), self.fresh, self.width)
 
-    def _repeat(self, go_on: Any, max_pairs: int, begun: float, max_seconds: float) -> None:
+    def _incoming(self, visited: npt.NDArray[np.int32], state_of: npt.NDArray[np.int64]) -> _Incoming:
+        """The edges into all pairs. `state_of`: the text states of `visited`. O(entries of the rows)."""
+        count, number = self._rows.count, self.canonicity.merge_tree.number
+        first, order = list_incoming_kernel(state_of.astype(np.int32), count)
+        borders = np.flatnonzero(self._behind >= 0).astype(np.int32)
+        starts, entries = list_incoming_kernel(np.append(self._of_entry, self._behind[borders]), len(self._pairs))
+        sources = np.repeat(
+            np.arange(count, dtype=np.int32), np.diff(self._rows.states.columns["offsets"][: count + 1])
+        )
+        labels = np.append(number[self._rows.entries("tokens")], np.full(len(borders), BORDER, dtype=np.int32))
+        return _Incoming(
+            starts, np.append(sources, borders)[entries], labels[entries], visited[order], first, np.diff(first)
+        )
+
+    def _repeat(self, begun: float, max_seconds: float, go_on: Any, *arguments: Any) -> None:
         """Call a kernel of the search until it is done. Raises LimitExceeded past the time."""
         is_done = False
         while not is_done:
             before = int(self._places[EDGES])
-            is_done = go_on(self._graph, self.fresh, self.width, max_pairs)
+            is_done = go_on(*arguments)
             spend(NS_PER_EDGE * (int(self._places[EDGES]) - before))
             if time.monotonic() - begun > max_seconds:
                 raise LimitExceeded(
@@ -178,18 +202,13 @@ class RelevantPairs(ProperTable):
         return self.transitions - int(self.relevant[self._of_entry].sum())
 
     @property
-    def visited_pairs(self) -> int:
-        """How many pairs the start leads to."""
-        return int(self._places[END])
-
-    @property
     def relevant_pairs(self) -> int:
         """How many of these are relevant."""
         return int(self.relevant.sum())
 
     @property
     def nbytes(self) -> int:
-        kept = (self._state_after, self._of_entry, self._behind, self._queue, self.visited, self.relevant)
+        kept = (self._state_after, self._of_entry, self._behind, self.visited, self.relevant)
         return super().nbytes + self._pairs.nbytes + sum(array.nbytes for array in kept)
 
     def is_live(self, key: int, last: int) -> bool:
@@ -269,36 +288,36 @@ def _visit_pairs_kernel(graph, fresh, width, max_pairs):  # type: ignore[no-unty
 
 
 @kernel
-def _sweep_back_kernel(graph, fresh, width, _max_pairs):  # type: ignore[no-untyped-def]
-    """Go on sweeping back over the visited pairs for some `EDGES_AT_A_TIME`. Returns whether nothing changes any more.
-
-    A relevant pair stays one, so each sweep asks the others only.
-    """
-    places, relevant, of_entry, tokens = graph.places, graph.relevant, graph.of_entry, graph.tokens
-    list_starts, starts, ends, number = graph.list_starts, graph.starts, graph.ends, graph.number
-    edges = 0
-    while edges < EDGES_AT_A_TIME:
-        if places[NEXT] == 0:
-            if places[FOUND] == 0:
-                return True
-            places[NEXT], places[FOUND] = places[END], 0
-        places[NEXT] -= 1
-        pair = graph.queue[places[NEXT]]
-        edges += 1
-        if relevant[pair]:
-            continue
-        state, after = graph.keys[pair] // width, graph.keys[pair] % width
-        behind = graph.behind[state]
-        found = after != fresh and behind >= 0 and relevant[behind]
-        begin, end = graph.offsets[state], graph.offsets[state + 1]
-        k = begin
-        while k < end and not found:
-            if relevant[of_entry[k]]:
-                found = after >= fresh or not is_listed_kernel(after, number[tokens[k]], list_starts, starts, ends)
-            k += 1
-        edges += k - begin
-        if found:
-            relevant[pair] = True
-            places[FOUND] = 1
-    places[EDGES] += edges
-    return False
+def _step_back_kernel(graph, incoming, fresh, width):  # type: ignore[no-untyped-def]
+    """Go on backwards for some `EDGES_AT_A_TIME`. Returns whether it is done."""
+    queue, relevant, keys = graph.queue, graph.relevant, graph.keys
+    list_starts, starts, ends = graph.list_starts, graph.starts, graph.ends
+    waiting, left = incoming.waiting, incoming.left
+    edges, head, tail = 0, graph.places[NEXT], graph.places[END]
+    while head < tail and edges < EDGES_AT_A_TIME:
+        pair = queue[head]
+        head += 1
+        for k in range(incoming.starts[pair], incoming.starts[pair + 1]):
+            state, label = incoming.sources[k], incoming.labels[k]
+            kept = begin = incoming.first[state]
+            edges += left[state] + 1
+            for place in range(begin, begin + left[state]):
+                source = waiting[place]
+                if relevant[source]:
+                    continue
+                after = keys[source] % width
+                if label == BORDER:
+                    is_kept = after == fresh
+                else:
+                    is_kept = after < fresh and is_listed_kernel(after, label, list_starts, starts, ends)
+                if is_kept:
+                    waiting[kept] = source
+                    kept += 1
+                else:
+                    relevant[source] = True
+                    queue[tail] = source
+                    tail += 1
+            left[state] = kept - begin
+    graph.places[NEXT], graph.places[END] = head, tail
+    graph.places[EDGES] += edges
+    return head == tail
