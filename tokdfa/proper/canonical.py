@@ -24,7 +24,7 @@ from tokdfa.errors import VocabularyError
 from tokdfa.mask import Mask, allocate_mask, check_mask
 from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.derivations import merge_letters
-from tokdfa.proper.intervals import add_intervals_kernel, predecessor_side
+from tokdfa.proper.intervals import add_listed_kernel, predecessor_side
 from tokdfa.proper.merge_rules import letter_tokens
 from tokdfa.proper.whole_pieces import build_whole_pieces
 
@@ -245,8 +245,8 @@ class Canonicity:
         """The packed mask of a state, kept until `mask_bytes` are full, and found by `token` from now on."""
         kept = self._mask_of.get(state)
         if kept is None:
-            kept = allocate_mask(self.size)
-            add_intervals_kernel(*self._intervals_of(state), self.merge_tree.order, kept)
+            kept, lists = allocate_mask(self.size), self.lists
+            add_listed_kernel(state, lists.list_starts, lists.starts, lists.ends, self.merge_tree.order, kept)
             kept.flags.writeable = False
         with self._lock:
             if (len(self._mask_of) + 1) * kept.nbytes > self.mask_bytes:

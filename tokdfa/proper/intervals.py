@@ -176,9 +176,9 @@ def list_predecessors_kernel(token, side):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_intervals_kernel(starts, ends, order, mask):  # type: ignore[no-untyped-def]
-    """Set the bits of the tokens whose merge_tree numbers lie in the intervals."""
-    for k in range(len(starts)):
+def add_listed_kernel(state, list_starts, starts, ends, order, mask):  # type: ignore[no-untyped-def]
+    """Set the bits of the tokens in the list of a state."""
+    for k in range(list_starts[state], list_starts[state + 1]):
         add_tokens_kernel(order[starts[k] : ends[k]], mask)
 
 

@@ -67,8 +67,8 @@ BORDER = -2
 #: ``behind``: the fresh pair behind a border of each text state, -1 if there is none; ``offsets``, ``tokens``: of the
 #: rows; ``list_starts``, ``starts``, ``ends``: of the forbidden successors (`IntervalLists`), ``order``: of the
 #: `MergeTree`; ``queue``: the visited pairs, then the relevant ones; ``forbidden``: by token, the last pair of the
-#: queue that forbade it; ``entries``: those of the rows, of which the first ``left[state]`` of a state may lead to pairs
-#: that are not visited; empty if none is skipped.
+#: queue that forbade it; ``entries``: those of the rows, of which the first ``left[state]`` of a state may lead to
+#: pairs that are not visited; empty if none is skipped.
 class _Graph(
     Struct,
     fields=(
