@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tokdfa.core.jit import kernel
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -69,34 +71,30 @@ def build_merge_tree(
     is_root = derivations.is_proper & (derivations.left < 0)
     is_root[also] = True
     roots = np.flatnonzero(is_root).astype(np.int32)
-    number, end = _number_in_preorder(roots, children, part)
-    inside = np.flatnonzero(number >= 0)
-    order = np.empty(len(inside), dtype=np.int32)
-    order[number[inside]] = inside
+    order = np.empty(len(tokens) + len(roots), dtype=np.int32)
+    number, end = np.full(size, -1, dtype=np.int32), np.zeros(size, dtype=np.int32)
+    _number_tokens_kernel(roots, part, children, child_starts, order, number, end)
     return MergeTree(order, number, end, children, child_starts, irregular_starts)
 
 
-def _number_in_preorder(roots: Int32, children: Int32, parents: Int32) -> tuple[Int32, Int32]:
-    """(number, end) of `MergeTree`: sizes of subtrees from the deepest tokens up, then places from the roots down.
-
-    `parents`: int32, shape (V,); `children`: those of one token side by side, in their order.
-    """
-    above = parents[children]
-    depth = np.full(len(parents), -1)
-    depth[roots] = 0
-    layers: list[tuple[Int32, Int32]] = []  # the tokens of a depth, and their parents
-    while len(children):
-        is_next = depth[above] == len(layers)
-        layers.append((children[is_next], above[is_next]))
-        depth[children[is_next]] = len(layers)
-        children, above = children[~is_next], above[~is_next]
-    size, number = np.ones(len(parents), dtype=np.int32), np.full(len(parents), -1, dtype=np.int32)
-    for tokens, above in reversed(layers):
-        np.add.at(size, above, size[tokens])
-    number[roots] = np.cumsum(size[roots]) - size[roots]
-    for tokens, above in layers:
-        before = np.cumsum(size[tokens]) - size[tokens]
-        firsts = np.flatnonzero(np.diff(above, prepend=-1))
-        before -= np.repeat(before[firsts], np.diff(np.append(firsts, len(above))))
-        number[tokens] = number[above] + 1 + before
-    return number, np.where(number >= 0, number + size, 0).astype(np.int32)
+@kernel
+def _number_tokens_kernel(roots, part, children, child_starts, order, number, end):  # type: ignore[no-untyped-def]
+    """Depth-first without a stack: the next child of the parent follows the subtree that has just been left."""
+    count = 0
+    following = child_starts[:-1].copy()
+    for root in roots:
+        token = root
+        order[count], number[token] = token, count
+        count += 1
+        while True:
+            if following[token] < child_starts[token + 1]:
+                child = children[following[token]]
+                following[token] += 1
+                token = child
+                order[count], number[token] = token, count
+                count += 1
+            else:
+                end[token] = count
+                if token == root:
+                    break
+                token = part[token]
