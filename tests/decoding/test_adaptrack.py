@@ -54,7 +54,8 @@ def first_answer(
 
     def run(draw: object) -> bytes:
         for place in (module, prefix_tree):
-            monkeypatch.setattr(place, "draw_index", lambda cumulative, generator: draw(cumulative))
+            if hasattr(place, "draw_index"):
+                monkeypatch.setattr(place, "draw_index", lambda cumulative, generator: draw(cumulative))
         (text,) = draw_by(model, compiled, samples=1).texts
         return text
 
