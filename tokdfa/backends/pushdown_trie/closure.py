@@ -133,7 +133,10 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
             if stack == ROOT:
                 accepts = True
             elif stack > 0:
-                count = _return_from(stack, count, machine)
+                for k in range(machine.stacks.begin[stack], machine.stacks.begin[stack + 1]):
+                    entry = machine.stacks.words[k]
+                    if first_of(entry) != ROW_PLACE and count >= 0:
+                        count = _push(first_of(entry), np.int64(0), second_of(entry), count, machine)
             else:
                 frames[~stack, F_RETURNED] = 1
                 caller = np.int64(frames[~stack, F_CALLER])
@@ -171,19 +174,6 @@ def _push(place, state, stack, count, machine):  # type: ignore[no-untyped-def]
     slots[slot], machine.seen_stamps[slot] = key, stamp
     machine.work[count, W_PLACE], machine.work[count, W_STATE], machine.work[count, W_STACK] = place, state, stack
     return count + 1
-
-
-@kernel
-def _return_from(stack, count, machine):  # type: ignore[no-untyped-def]
-    """Go on where a frame with this stack was called. The new count, or -1."""
-    stacks = machine.stacks
-    for k in range(stacks.begin[stack], stacks.begin[stack + 1]):
-        place = first_of(stacks.words[k])
-        if place != ROW_PLACE:
-            count = _push(place, np.int64(0), second_of(stacks.words[k]), count, machine)
-        if count < 0:
-            return count
-    return count
 
 
 @kernel

@@ -95,7 +95,7 @@ class PushdownTables(CompiledConstraint):
         """Whether masks are what one call of a kernel writes, and are kept."""
         program = self.bound.program
         sets_come = program.source is not None and self.constraint.kind == "grammar"
-        return self.keeps_masks and self.complete and not (program.longest or program.token_sets or sets_come)
+        return self.keeps_masks and self.complete and not (program.token_sets or sets_come)
 
     @property
     def program(self) -> Program:
@@ -206,9 +206,9 @@ class PushdownTables(CompiledConstraint):
                 if other != row and kept.fill(other, out):
                     kept.share(other, row)
                     return False
-            signature: int | None = self.filler.write(machine, row, out, not machine.longest)
+            signature: int | None = self.filler.write(machine, row, out, with_ends=True)
             tokens = self.filler.listed(machine.pool)
-            if machine.longest or not self.complete or self.bound.token_sets:
+            if not self.complete or self.bound.token_sets:
                 self._complete_mask(generation, row, out)
                 signature = tokens = None
             if self.keeps_masks:
@@ -218,7 +218,7 @@ class PushdownTables(CompiledConstraint):
             return True
 
     def _complete_mask(self, generation: TableGeneration, row: int, out: Mask) -> None:
-        """Take out dead ends, and put in special tokens and end tokens."""
+        """Take out dead ends, and put in special tokens."""
         machine = generation.machine
         if not self.complete:
             for token in masks.mask_to_ids(out).tolist():
@@ -229,9 +229,6 @@ class PushdownTables(CompiledConstraint):
             for token, sets in self._token_sets.items():
                 if not sets.isdisjoint(allowed) and self.step(generation, row, token) >= 0:
                     masks.set_token(out, token)
-        if machine.longest and machine.can_end(row):
-            for token in self.vocab.end_tokens:
-                masks.set_token(out, token)
 
 
 class TableGeneration:

@@ -62,7 +62,7 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     take_loops,
 )
 from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_CUT, ROW_WIDE
-from tokdfa.backends.pushdown_trie.steps import reads_byte, step_loops, step_row
+from tokdfa.backends.pushdown_trie.steps import border_of, reads_byte, step_loops, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.program.program import COUNTED, OPERATION
@@ -103,7 +103,7 @@ class Filler:
     def write(self, machine: Machine, row: int, out: Mask, with_ends: bool) -> int:
         """Write the tokens that may be read from a row into `out`, which fits; the mask's signature.
 
-        `with_ends`: end tokens, too, if the row accepts; with the longest match, ask the machine about that instead.
+        `with_ends`: end tokens, too, if the text may end.
         """
         pool, how = machine.pool, self._how | HOW_ENDS * with_ends
         status = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
@@ -322,8 +322,15 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 if guide >= 0:
                     continue
             frame = _enter_branch(here, target, following, frame, machine, pool)
+    accepts = np.int64(0)
+    if how & HOW_ENDS:
+        status, border = border_of(np.int64(start), machine, pool)
+        if status != OK:
+            return status
+        if border >= 0:
+            accepts = np.int64(machine.row_flags[border] & ROW_ACCEPTS)
     machine.meta[M_NODES] += visited
-    if how & HOW_ENDS and machine.row_flags[start] & ROW_ACCEPTS:
+    if accepts:
         for token in pool.end_tokens:
             words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
             if 0 <= listed < NARROW:
@@ -335,5 +342,5 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
         _note_bound(start, machine, pool)
     if pool.walk_meta[W_LEFT] >= 0:
         pool.walk_meta[W_LISTED] = -1
-    pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ (machine.row_flags[start] & ROW_ACCEPTS)
+    pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ accepts
     return OK

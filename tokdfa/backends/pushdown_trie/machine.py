@@ -24,13 +24,12 @@ from tokdfa.backends.pushdown_trie.rows import (
     BIAS,
     ROW_ACCEPTS,
     ROW_COUNTED,
-    ROW_MIDDLE,
     ROW_TOKENS,
     add_found,
     intern_row,
 )
 from tokdfa.backends.pushdown_trie.stacks import ROOT, ROW_PLACE, pack_entry
-from tokdfa.backends.pushdown_trie.steps import end_row, run_kernel, step_all_kernel, walk_rows_kernel
+from tokdfa.backends.pushdown_trie.steps import border_of, run_kernel, step_all_kernel, walk_rows_kernel
 from tokdfa.core.budget import spend
 from tokdfa.core.interning import intern
 from tokdfa.core.jit import kernel
@@ -77,7 +76,7 @@ class Machine(MachineTables):
         first_bytes: bool = True,
         slices: bool = True,
     ) -> None:
-        self.pool, self._slices, self.longest = pool, slices, program.longest
+        self.pool, self._slices = pool, slices
         with pool.lock:
             bound = bound or BoundProgram(program, pool.automata)
             super().__init__(bound, pool.spare_tables, max_items, max_bytes, first_bytes)
@@ -133,13 +132,8 @@ class Machine(MachineTables):
         return bytes(forced)
 
     def border(self, row: int) -> int:
-        """The row in which the next lexeme may begin: `row` itself, or with longest match what follows it; or -1."""
-        while row >= 0 and self.row_flags[row] & ROW_MIDDLE:
-            found = self._ask(end_row, row)
-            if found >= 0:
-                return found
-            row = int(self.row_fallback[row])
-        return row
+        """See `border_of`."""
+        return self._ask(border_of, row)
 
     def _ask(self, kernel: Callable[..., Any], *given: Any) -> int:
         """What a kernel finds that answers a status, or (status, what it finds), when all that it asks for is there."""
@@ -152,11 +146,8 @@ class Machine(MachineTables):
 
     def can_end(self, row: int) -> bool:
         """Whether the text so far is complete."""
-        border = self.border(row) if self.longest else row
-        if border < 0:
-            return False
-        self.close(border)
-        return bool(self.row_flags[border] & ROW_ACCEPTS)
+        border = self.border(row)
+        return border >= 0 and bool(self.row_flags[border] & ROW_ACCEPTS)
 
     def close(self, row: int) -> None:
         """Make sure that a row's live items are known."""
@@ -175,10 +166,7 @@ class Machine(MachineTables):
     def token_sets(self, row: int) -> set[int]:
         """The sets of special tokens that may be taken in a row."""
         border = self.border(row)
-        if border < 0:
-            return set()
-        self.close(border)
-        if not self.row_flags[border] & ROW_TOKENS:
+        if border < 0 or not self.row_flags[border] & ROW_TOKENS:
             return set()
         places = [place for place, _, _ in self.items(border)]
         return {int(self.code[place, FIRST]) for place in places if self.code[place, OPERATION] == TOKEN}

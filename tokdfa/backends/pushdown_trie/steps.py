@@ -279,18 +279,14 @@ def _put_inside(row, byte, machine, pool):  # type: ignore[no-untyped-def]
 def _intern_middle(count, fallback, machine):  # type: ignore[no-untyped-def]
     """(status, the row in the middle of a lexeme). A fallback with the same items lives and dies with it: left out."""
     count = sort_distinct(machine.found, 0, count)
-    link = fallback
-    while link >= 0:
-        begin, end = core_of(link, machine)
-        if machine.row_flags[link] & ROW_MIDDLE and end - begin == count:
-            same = True
-            for k in range(count):
-                if machine.rows.words[begin + k] != machine.found[k]:
-                    same = False
-                    break
-            if same and link == fallback:
-                fallback = np.int64(machine.row_fallback[link])
-        link = np.int64(machine.row_fallback[link])
+    while fallback >= 0:
+        begin, end = core_of(fallback, machine)
+        same = machine.row_flags[fallback] & ROW_MIDDLE != 0 and end - begin == count
+        for k in range(count):
+            same = same and machine.rows.words[begin + k] == machine.found[k]
+        if not same:
+            break
+        fallback = np.int64(machine.row_fallback[fallback])
     return intern_row(count, True, fallback, machine)
 
 
@@ -313,6 +309,20 @@ def end_row(row, machine, pool):  # type: ignore[no-untyped-def]
             return status, border
     machine.row_ended[row] = border
     return OK, border
+
+
+@kernel
+def border_of(row, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the row, closed, in which the next lexeme may begin): `row` itself, or in the middle of a lexeme what
+    follows if it ends here; -1 if it may not.
+    """
+    while row >= 0 and machine.row_flags[row] & ROW_MIDDLE:
+        status, following = end_row(row, machine, pool)
+        if status != OK:
+            return status, row
+        row = following if following >= 0 else np.int64(machine.row_fallback[row])
+    status = close_row(row, machine, pool) if row >= 0 else OK
+    return status, row
 
 
 @kernel
