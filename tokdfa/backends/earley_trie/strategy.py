@@ -236,6 +236,7 @@ def _warm_up() -> None:
     """Run every kernel of this backend and of `tokdfa.grammar` once; a hundred brackets make every table grow, and "li"
     has a fallback.
     """
+    from tokdfa.backends.earley_trie.lexer_names import StateNames
     from tokdfa.constraint import Grammar
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -250,3 +251,7 @@ def _warm_up() -> None:
                 matcher.advance(byte)
             for _ in range(2):  # a new mask, and a kept one
                 matcher.fill_mask(mask)
+    assert isinstance(compiled, CompiledEarley)
+    lexer = compiled.machine.lexer
+    for lexeme in range(len(lexer.components.automata)):  # states that read as little as these are not named by masks
+        StateNames(compiled.machine, 2).describe(lexer.start_state([lexeme]))
