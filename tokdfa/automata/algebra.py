@@ -20,8 +20,8 @@ from tokdfa.automata.explore import STATE_LIMIT, state_limit_exceeded
 from tokdfa.automata.liveness import distance_to_accept, is_empty, live_states, trim, trim_table
 from tokdfa.automata.minimize import minimize
 from tokdfa.automata.words import shortest_word, words
-from tokdfa.core.interning import longer_keys, number_key
 from tokdfa.core.jit import kernel
+from tokdfa.core.keys import longer_keys, number_key
 
 if TYPE_CHECKING:
     import numpy.typing as npt

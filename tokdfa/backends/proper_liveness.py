@@ -55,8 +55,8 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.proper_merge.marked_product import ENDS
-from tokdfa.core.interning import longer_keys, number_key, pack_pair
 from tokdfa.core.jit import kernel
+from tokdfa.core.keys import longer_keys, number_key, pack_pair
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
 from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays

@@ -20,7 +20,7 @@ A kernel that interns a content with a few fixed fields puts them in front of it
 is best left free for them. Indices are uint64 where it matters: numba asks of every signed index whether it counts from
 the end, which takes a quarter of the time of a look-up.
 
-Kernels that own two plain arrays, and need no struct, find keys by `find_slot`, and grow by `longer_keys`.
+Kernels that own two plain arrays of keys, and need no struct: `tokdfa.core.keys`.
 
 Source: hash-consing (Ershov 1958; Filliâtre and Conchon 2006). Cost: 15 ns for a content of a word or two that is
 known, 20 ns for a new one, 3 ns for each further word; growing is linear in what the table holds, and doubles it.
@@ -36,6 +36,7 @@ import numpy.typing as npt
 from tokdfa.core.budget import hold
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct
+from tokdfa.core.keys import fill_slots, find_slot, slot_count
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
@@ -200,13 +201,13 @@ class InterningTable:
 
     def _bytes_of(self, room: int, words: int) -> int:
         columns = sum(kind.bytes_of(room) for kind in self._kinds.values())
-        return 4 * _slot_count(room) + 8 * (0 if self.keys else room + 1) + 8 * words + columns
+        return 4 * slot_count(room) + 8 * (0 if self.keys else room + 1) + 8 * words + columns
 
     def _allocate(
         self, room: int, words: int
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], dict[str, npt.NDArray[Any]]]:
         return (
-            np.full(_slot_count(room), -1, dtype=np.int32),
+            np.full(slot_count(room), -1, dtype=np.int32),
             np.zeros(0 if self.keys else room + 1, dtype=np.int64),
             np.zeros(room if self.keys else words, dtype=np.int64),
             {name: kind.make(room) for name, kind in self._kinds.items()},
@@ -237,11 +238,6 @@ def _doubled(room: int, least: int) -> int:
     while room < least:
         room *= 2
     return room
-
-
-def _slot_count(room: int) -> int:
-    """The length of a hash table for so many entries."""
-    return 1 << (2 * room - 1).bit_length()
 
 
 # Contents of any length.
@@ -344,77 +340,7 @@ def _fill_slots_kernel(table):  # type: ignore[no-untyped-def]
         slots[slot] = number
 
 
-# Keys.
-
-
-@kernel
-def pack_pair(first, second):  # type: ignore[no-untyped-def]
-    """Two numbers of 32 bits, which may be negative, as one key: `first_of` and `second_of` take them apart."""
-    return np.int64(first) << 32 | (np.int64(second) & np.int64(0xFFFFFFFF))
-
-
-@kernel
-def first_of(key):  # type: ignore[no-untyped-def]
-    """The first number of a pair, int64."""
-    return key >> 32
-
-
-@kernel
-def second_of(key):  # type: ignore[no-untyped-def]
-    """The second number of a pair, int64."""
-    return np.int64(np.int32(key & np.int64(0xFFFFFFFF)))
-
-
-@kernel
-def find_slot(key, keys, slots):  # type: ignore[no-untyped-def]
-    """Where the number of `key` is, or belongs: uint64. Key n is ``keys[n]``; `slots` is int32, a power of two long."""
-    one, wanted = np.uint64(1), np.int64(key)
-    mask = np.uint64(len(slots)) - one
-    slot = ((np.uint64(wanted) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
-    while slots[slot] >= 0 and keys[np.uint64(slots[slot])] != wanted:
-        slot = (slot + one) & mask
-    return slot
-
-
-@kernel
-def number_key(key, count, keys, slots):  # type: ignore[no-untyped-def]
-    """(the number of a key, new or known, int64; how many keys there are then). There must be room for it."""
-    slot = find_slot(key, keys, slots)
-    number = np.int64(slots[slot])
-    if number < 0:
-        number = np.int64(count)
-        slots[slot] = number
-        keys[number] = key
-        count += 1
-    return number, np.int64(count)
-
-
-@kernel
-def fill_slots(keys, count, slots):  # type: ignore[no-untyped-def]
-    """Enter the first `count` keys into empty slots."""
-    for number in range(count):
-        slots[find_slot(keys[number], keys, slots)] = number
-
-
-def new_keys(room: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Arrays of keys and slots with room for so many keys, and none in them."""
-    return np.empty(room, dtype=np.int64), np.full(_slot_count(room), -1, dtype=np.int32)
-
-
-@kernel
-def longer_keys(least, count, keys):  # type: ignore[no-untyped-def]
-    """New arrays of keys and slots with room for `least` keys, by doubling; the first `count` are in them."""
-    room = len(keys)
-    while room < least:
-        room *= 2
-    slot_count = 1
-    while slot_count < 2 * room:
-        slot_count *= 2
-    new_keys, new_slots = np.empty(room, dtype=np.int64), np.full(slot_count, -1, dtype=np.int32)
-    for number in range(count):  # no slice: numba's check of its length compiles for two seconds
-        new_keys[number] = keys[number]
-    fill_slots(new_keys, count, new_slots)
-    return new_keys, new_slots
+# Contents of one word.
 
 
 @kernel

@@ -32,9 +32,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.budget import hold
-from tokdfa.core.interning import find_slot, longer_keys, new_keys, number_key
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct
+from tokdfa.core.keys import find_slot, longer_keys, new_keys, number_key
 from tokdfa.regex.nodes import (
     F_ASSERTS,
     F_BOOLEAN,
@@ -121,7 +121,7 @@ class DerivativeTable:
     Numbers of local classes ascend by their first class. ``places``: int32, shape (expressions, 2): partition or -1
     (not known yet), and first entry in ``known``. ``known``: int32, the derivative by each local class, or -1.
     ``partitions``: int16, shape (room, classes + 2): the local class of each class, that of the outside or -1, and how
-    many there are. ``keys``, ``slots`` (`tokdfa.core.interning.find_slot`): joins and contents of partitions, see
+    many there are. ``keys``, ``slots`` (`tokdfa.core.keys.find_slot`): joins and contents of partitions, see
     `_join`; ``meanings``: int32, the partition that each key stands for.
     """
 

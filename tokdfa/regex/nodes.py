@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokdfa.core.interning import COUNT, NEEDS_ROOM, has_room, intern, pack_pair
+from tokdfa.core.interning import COUNT, NEEDS_ROOM, has_room, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
+from tokdfa.core.keys import pack_pair
 
 #: Numbers of the expressions that every store begins with.
 NOTHING, EMPTY, ANY_BYTE, ANY_BYTES = 0, 1, 2, 3

@@ -28,9 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.budget import spend
-from tokdfa.core.interning import pack_pair
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
+from tokdfa.core.keys import pack_pair
 from tokdfa.core.sorting import sort_distinct
 from tokdfa.regex.nodes import (
     F_BOOLEAN,

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.interning import COUNT, InterningTable, intern, pack_pair
+from tokdfa.core.interning import COUNT, InterningTable, intern
 from tokdfa.core.jit import kernel
+from tokdfa.core.keys import pack_pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

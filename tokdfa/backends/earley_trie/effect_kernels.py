@@ -26,11 +26,12 @@ from tokdfa.backends.earley_trie.walk import (
     walk_at,
     walk_rest,
 )
-from tokdfa.core.interning import TableArrays, has_room, intern, intern_key, pack_pair
+from tokdfa.core.interning import TableArrays, has_room, intern, intern_key
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
 from tokdfa.core.key_map import look_up
+from tokdfa.core.keys import pack_pair
 from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.division import FIRST, LEFT, PAST, STOP, TAG
 from tokdfa.vocabulary.trie import DEPTH_BITS, TOKEN_SHIFT

@@ -49,10 +49,11 @@ from tokdfa.backends.earley_trie.lexer import (
     lexer_at,
 )
 from tokdfa.core.budget import spend
-from tokdfa.core.interning import InterningTable, Limit, TableArrays, intern, pack_pair
+from tokdfa.core.interning import InterningTable, Limit, TableArrays, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct, struct_at
 from tokdfa.core.key_map import look_up
+from tokdfa.core.keys import pack_pair
 from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.byte_table import UNKNOWN
 

@@ -38,11 +38,11 @@ from tokdfa.backends.earley_trie.machine import (
     step_kernel,
     view_situation,
 )
-from tokdfa.core.interning import pack_pair
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.kernel_struct import Struct, struct_at
 from tokdfa.core.key_map import look_up
+from tokdfa.core.keys import pack_pair
 from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, NEXT_BITS, TOKEN_SHIFT
 from tokdfa.vocabulary.walker import DEAD, set_bit, specialise

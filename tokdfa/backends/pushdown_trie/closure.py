@@ -57,8 +57,8 @@ from tokdfa.backends.pushdown_trie.stacks import (
     pack_entry,
     resolve_frame_kernel,
 )
-from tokdfa.core.interning import first_of, second_of
 from tokdfa.core.jit import kernel
+from tokdfa.core.keys import first_of, second_of
 from tokdfa.program.program import (
     ANY,
     CALL,

@@ -50,8 +50,9 @@ from tokdfa.backends.pushdown_trie.stacks import (
     ROOT,
     ROW_PLACE,
 )
-from tokdfa.core.interning import first_of, intern, second_of
+from tokdfa.core.interning import intern
 from tokdfa.core.jit import kernel
+from tokdfa.core.keys import first_of, second_of
 from tokdfa.core.sorting import sort_distinct
 from tokdfa.program.program import (
     ANY,

@@ -27,8 +27,9 @@ from __future__ import annotations
 import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import NEEDS_SCRATCH, NEEDS_STACKS, OK
-from tokdfa.core.interning import COUNT, append, find, first_of, has_room, intern, pack_pair, second_of
+from tokdfa.core.interning import COUNT, append, find, has_room, intern
 from tokdfa.core.jit import kernel
+from tokdfa.core.keys import first_of, pack_pair, second_of
 from tokdfa.core.sorting import sort_distinct
 from tokdfa.program.program import OPERATION, RETURN
 

@@ -38,8 +38,8 @@ from tokdfa.backends.pushdown_trie.rows import (
     core_of,
     intern_row,
 )
-from tokdfa.core.interning import second_of
 from tokdfa.core.jit import kernel
+from tokdfa.core.keys import second_of
 from tokdfa.core.sorting import sort_distinct
 from tokdfa.program.program import FIRST, NAMES, OPERATION, SECOND, TERMINAL
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN

@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, first_of, has_room, intern, pack_pair, second_of
+from tokdfa.core.interning import COUNT, NEEDS_ROOM, Column, has_room, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
+from tokdfa.core.keys import first_of, pack_pair, second_of
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import column_store, columns_of, unite
 from tokdfa.token_automata.parallel import run_in_threads, split_trie
