@@ -115,7 +115,7 @@ class Reader:
         (about / "entry_points.txt").write_text("".join(lines))
         self.monkeypatch.syspath_prepend(self.folder)
         self.added.append("cut_texts")
-        registry._targets.cache_clear()
+        registry.backend_targets.cache_clear()
 
     def execute(self, code: str) -> None:
         self.capsys.readouterr()
@@ -138,7 +138,7 @@ def test_a_page_can_be_followed(
     finally:
         for name in reader.added:
             sys.modules.pop(name, None)
-        registry._targets.cache_clear()
+        registry.backend_targets.cache_clear()
 
 
 def test_there_is_a_page_for_each_part() -> None:

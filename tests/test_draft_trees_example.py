@@ -29,6 +29,6 @@ def test_all_ways_write_the_same_masks() -> None:
     pytest.importorskip("xgrammar")
     peer = tokdfa.compile(constraint, vocab, "xgrammar").start()
     tokdfa.fill_tree(peer, drafted, parents, one)
-    page["traverse"](peer._peer, drafted, parents, other)  # type: ignore[attr-defined]
+    page["traverse"](peer.peer, drafted, parents, other)  # type: ignore[attr-defined]
     for ours, theirs in zip(one, other, strict=True):  # bits past the vocabulary mean nothing
         assert (mask_to_bool(ours, vocab.size) == mask_to_bool(theirs, vocab.size)).all()

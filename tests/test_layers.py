@@ -73,6 +73,38 @@ def test_private_names_stay_at_home() -> None:
                 assert not private, f"{path} imports {private} from {node.module}"
 
 
+#: What a strategy writes of a matcher, and of what is compiled; what holds another one calls these, too.
+HOOKS = {"_accepts", "_advance", "_compile", "_fill", "_start", "_step"}
+
+
+def test_private_attributes_stay_at_home() -> None:
+    names = {path: private_names(path) for path in PACKAGE.rglob("*.py")}
+    everywhere = {name for of_own, _ in names.values() for name in of_own}
+    for path, (of_own, read) in names.items():
+        left = read & everywhere - of_own - HOOKS
+        assert not left - ({"_lock"} if path.name == "jit.py" else set()), path  # a lock of numba's
+
+
+def private_names(path: Path) -> tuple[set[str], set[str]]:
+    """(the private names that a file's classes and the file itself have, those it reads of anything but `self`)."""
+    of_own, read = set(), set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            of_own |= {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+            of_own |= {name for one in node.body for name in assigned(one)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            of_own.add(node.attr)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()"):
+            read.add(node.attr)
+    return of_own, {name for name in read if name.startswith("_") and not name.endswith("_")}
+
+
+def assigned(node: ast.stmt) -> set[str]:
+    """The names that a statement assigns to, itself."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+
+
 def test_heavy_packages_are_imported_lazily() -> None:
     heavy = {
         "torch", "transformers", "tiktoken", "tokenizers", "sentencepiece", "mistral_common", "llama_models",

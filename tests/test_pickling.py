@@ -170,7 +170,7 @@ def test_what_was_made_by_hand_says_so() -> None:
     with pytest.raises(TokdfaError, match="compile"):
         pickle.dumps(compiled)
     matcher = tokdfa.compile(Regex("a"), OWN).start()
-    matcher._origin = None
+    matcher.origin = None
     with pytest.raises(TokdfaError, match="start"):
         pickle.dumps(matcher)
 

@@ -38,11 +38,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--quiet"]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", target, source], check=True)
     sys.path.insert(0, str(target))
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()
     yield
     sys.path.remove(str(target))
     sys.modules.pop("cut_texts", None)
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")

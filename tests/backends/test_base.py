@@ -220,9 +220,9 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The entry points of other packages, to be filled by the test."""
     points: list[Any] = []
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()
     yield points
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()
 
 
 def test_other_packages_add_backends(entry_points: list[Any]) -> None:

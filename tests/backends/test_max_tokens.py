@@ -64,8 +64,8 @@ def distance_by_forks(matcher: Matcher, limit: int) -> int | None:
             for token in masks.mask_to_ids(mask).tolist():
                 after = here.fork()
                 after.advance(token)
-                if after._whereabouts() not in seen:
-                    seen.add(after._whereabouts())
+                if after.whereabouts() not in seen:
+                    seen.add(after.whereabouts())
                     following.append(after)
         agenda = following
     return None
@@ -228,7 +228,7 @@ def test_what_waypoints_spare_is_no_shorter(kind: str) -> None:
             plain = ShortestEnds(Unguided(matcher.situation_source()), vocab)
             try:
                 with spending(Budget(0.3, 256, "step"), "a search without waypoints"):
-                    expected = len(plain.path(matcher._whereabouts()))
+                    expected = len(plain.path(matcher.whereabouts()))
             except LimitExceeded:
                 continue  # too many situations are near: what waypoints are for
             except EmptyLanguageError:
@@ -276,16 +276,16 @@ def test_some_end_is_an_end_and_no_nearer_than_the_nearest(engine: str) -> None:
         for matcher in walks(compiled, count=3, length=6):
             source = matcher.situation_source()
             assert source is not None
-            way = SomeEnd(source).way(source.number(matcher._whereabouts()))
+            way = SomeEnd(source).way(source.number(matcher.whereabouts()))
             if way is None:
                 assert kind in ("longest", "one_byte")  # the longest match may cut off every text
                 continue
             text, situations = way
             bound = fewest_tokens(vocab, text)[0]
             if bound <= 2:  # a search without bounds goes that far
-                assert ShortestEnds(Unguided(source), vocab).is_within(matcher._whereabouts(), bound)
+                assert ShortestEnds(Unguided(source), vocab).is_within(matcher.whereabouts(), bound)
             for byte, situation in zip(text, situations, strict=False):
-                assert source.number(matcher._whereabouts()) == situation
+                assert source.number(matcher.whereabouts()) == situation
                 matcher.advance(byte)
             assert matcher.can_end()
             found += 1
@@ -316,7 +316,7 @@ def test_free_json_between_required_members_is_settled() -> None:
     compiled = tokdfa.compile(tokdfa.JsonSchema(schema), tokenizer.vocabulary, "pushdown_trie")
     matcher = compiled.start()
     with pytest.raises(LimitExceeded, match="step_seconds"), spending(compiled.working.budget, "without waypoints"):
-        ShortestEnds(Unguided(matcher.situation_source()), tokenizer.vocabulary).path(matcher._whereabouts())
+        ShortestEnds(Unguided(matcher.situation_source()), tokenizer.vocabulary).path(matcher.whereabouts())
     ends = matcher.shortest_completion()
     ending = compiled.start(max_tokens=len(ends))
     for token in ends:

@@ -400,7 +400,7 @@ def test_masks_have_the_tokens_that_are_allowed(schema: Any) -> None:
 
 def test_tokens_to_an_end_are_not_counted() -> None:
     matcher = matcher_of(unique({"type": "string"}))
-    for ask in (matcher.shortest_completion, lambda: matcher._origin[0].start(max_tokens=5)):
+    for ask in (matcher.shortest_completion, lambda: matcher.origin[0].start(max_tokens=5)):
         with pytest.raises(UnsupportedConstraint, match="items that were"):
             ask()
 

@@ -58,9 +58,9 @@ def test_tokens_that_only_we_allow_lead_to_calls_and_those_that_only_a_peer_allo
             differing += bool((here != there).any())
             before = b"".join(map(vocab.token_bytes, mine.tokens))
             for extra in masks.mask_to_ids(here & ~there).tolist():
-                if (mine._whereabouts(), extra) in judged:
+                if (mine.whereabouts(), extra) in judged:
                     continue
-                judged.add((mine._whereabouts(), extra))
+                judged.add((mine.whereabouts(), extra))
                 after = mine.fork()
                 after.advance(extra)
                 spelled = [extra, *after.shortest_completion()]

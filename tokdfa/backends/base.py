@@ -86,7 +86,7 @@ class Backend(ABC):
             if name not in self.settings:
                 raise UnknownNameError(f"option of backend {self.name}", name, self.settings)
             self.settings[name] = next(option for option in self.options if option.name == name).check(value)
-        self._compile_budget, self._step_budget = self._budget("compile"), self._budget("step")
+        self.compile_budget, self.step_budget = self._budget("compile"), self._budget("step")
 
     def __repr__(self) -> str:
         defaults = {option.name: option.default for option in self.options}
@@ -116,7 +116,7 @@ class Backend(ABC):
         if not answer.supported:
             raise UnsupportedConstraint(answer.reason)
         expect_first_mask(self.name, constraint.kind)
-        with budget.spending(self._compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"):
+        with budget.spending(self.compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"):
             compiled = self._compile(constraint)
         return self.finish(compiled)
 
@@ -127,7 +127,7 @@ class Backend(ABC):
 
     def finish(self, compiled: CompiledConstraint) -> CompiledConstraint:
         """Note on what was compiled or loaded what made it, and what its steps may take."""
-        compiled.made_by, compiled.working.budget = (type(self), self.settings), self._step_budget
+        compiled.made_by, compiled.working.budget = (type(self), self.settings), self.step_budget
         return compiled
 
     def _budget(self, kind: Literal["compile", "step"]) -> budget.Budget:
@@ -213,17 +213,17 @@ class CompiledConstraint(ABC):
         """
         tokens = () if type(context) is tuple and not context else as_tokens(context, self.vocab.size, "context")
         matcher = self._start(tokens)
-        matcher._origin = self, tokens
+        matcher.origin = self, tokens
         if max_tokens is None:
             return matcher
         ending = EndingMatcher.start(self, matcher, as_integer(max_tokens, "max_tokens", 0))
-        ending._origin = matcher._origin
+        ending.origin = matcher.origin
         return ending
 
     def shortest_completion(self, matcher: Matcher) -> list[int]:
         """The fewest tokens to an end from where one of its matchers is: see `Matcher.shortest_completion`."""
         with budget.spending(self.working.budget, self.working.what):  # `working` is for one thread at a time
-            return ends_of(self, matcher).path(matcher._whereabouts())
+            return ends_of(self, matcher).path(matcher.whereabouts())
 
     @abstractmethod
     def _start(self, context: tuple[int, ...]) -> Matcher:

@@ -135,7 +135,7 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
     matchers = list(as_sequence(matchers, "matchers", "matchers"))
     if not all(issubclass(kind, Matcher) for kind in set(map(type, matchers))):
         raise ArgumentError("matchers: not all of them are matchers, which `CompiledConstraint.start` makes")
-    if len({matcher._size for matcher in matchers}) > 1:
+    if len({matcher.vocab.size for matcher in matchers}) > 1:
         raise ArgumentError("matchers: their vocabularies have different sizes; fill their masks apart")
     threads = as_integer(threads, "threads", 1)
     words = masks.mask_words(matchers[0].vocab.size) if matchers else 0
@@ -150,7 +150,7 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
     for store, members in stores.items():
         whole = len(members) == len(matchers)
         batch: list[Any] = [matchers[k] for k in members]
-        states = np.array([FINISHED if m.state is m._FINISHED else m.state for m in batch], dtype=np.int64)
+        states = np.array([FINISHED if m.state is m.FINISHED else m.state for m in batch], dtype=np.int64)
         target = out if whole else np.empty((len(members), words), dtype=np.int32)
         slab = _slabs.get(store)
         if slab is None:

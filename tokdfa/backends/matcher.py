@@ -67,7 +67,7 @@ class Matcher(ABC):
         self._fitting: Mask = _NO_MASK
         self._fitting_bytes = memoryview(b"")
         #: What it was started from, and with which context.
-        self._origin: tuple[Startable, tuple[int, ...]] | None = None
+        self.origin: tuple[Startable, tuple[int, ...]] | None = None
 
     def __repr__(self) -> str:
         condition = "finished" if self.is_finished() else "may end" if self.can_end() else "must go on"
@@ -131,7 +131,7 @@ class Matcher(ABC):
         """An independent matcher in the same state."""
         twin = self._fork()
         twin._tokens = self._tokens.copy()
-        twin._origin = self._origin
+        twin.origin = self.origin
         return twin
 
     @abstractmethod
@@ -154,7 +154,7 @@ class Matcher(ABC):
     def _fork(self) -> Matcher:
         """A matcher of its own in the same state. `_tokens` is the caller's business."""
 
-    def _whereabouts(self) -> Hashable:
+    def whereabouts(self) -> Hashable:
         """What two matchers of one compiled constraint have in common that go on alike, as far as is known."""
         return self
 
@@ -172,9 +172,9 @@ class Matcher(ABC):
         return self.fork()
 
     def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
-        if self._origin is None:
+        if self.origin is None:
             raise TokdfaError(f"{self!r} was not made by `CompiledConstraint.start`, so a pickle cannot make it again")
-        compiled, context = self._origin
+        compiled, context = self.origin
         return _restore, (compiled, context, self.tokens)
 
     def forced_tokens(self, limit: int = 64) -> list[int]:
@@ -205,9 +205,9 @@ class Matcher(ABC):
         """
         if self.is_finished():
             return []
-        if self._origin is None:
+        if self.origin is None:
             raise TokdfaError(f"{self!r} was not made by `CompiledConstraint.start`, so its ends are not known")
-        return self._origin[0].shortest_completion(self)
+        return self.origin[0].shortest_completion(self)
 
     def forced_bytes(self, limit: int = 256) -> bytes:
         """The bytes with which every text that tokens can still spell goes on, up to `limit`; b"" where it may end.
@@ -249,7 +249,7 @@ class Matcher(ABC):
                     break
                 following = here.fork()
                 following.advance(token)
-                key = begin + len(first), following._whereabouts()
+                key = begin + len(first), following.whereabouts()
                 if key not in seen:
                     seen.add(key)
                     heapq.heappush(ways, (key[0], len(seen), following))
@@ -290,12 +290,12 @@ class StateMatcher(Matcher, Generic[StateT]):
     `_fill` and `_fork_empty`.
 
     `_step` returns None for a token that is not allowed; end tokens never reach it. The history holds the state before
-    each token that was taken; `_FINISHED` stands for the state after an end token.
+    each token that was taken; `FINISHED` stands for the state after an end token.
 
     `_serve_from` names where masks and steps that were seen before are kept; strategies keep them there themselves.
     """
 
-    _FINISHED: ClassVar[Any] = object()
+    FINISHED: ClassVar[Any] = object()
 
     def __init__(self, vocab: Vocabulary, start: StateT) -> None:
         super().__init__(vocab)
@@ -343,7 +343,7 @@ class StateMatcher(Matcher, Generic[StateT]):
         self._fill_mask(out)
 
     def _fill_mask(self, out: Mask) -> None:
-        if self.state is self._FINISHED:
+        if self.state is self.FINISHED:
             out.fill(0)
         else:
             self._fill(self.state, out)
@@ -364,14 +364,14 @@ class StateMatcher(Matcher, Generic[StateT]):
 
     def _next(self, token: int) -> StateT | None:
         """The state after an id of the vocabulary, None if it is not allowed."""
-        if self.state is self._FINISHED:
+        if self.state is self.FINISHED:
             return None
         if token in self.vocab.end_token_set:
-            return self._FINISHED if self._accepts(self.state) else None
+            return self.FINISHED if self._accepts(self.state) else None
         return self._step(self.state, token)
 
     def _why_refused(self, token: int) -> str:
-        if self.state is self._FINISHED:
+        if self.state is self.FINISHED:
             return "an end token has been taken already; rollback(1) reopens the text"
         if token in self.vocab.end_token_set:
             return "it is an end token and the text is not complete here"
@@ -382,10 +382,10 @@ class StateMatcher(Matcher, Generic[StateT]):
         return self._next(token) is not None
 
     def can_end(self) -> bool:
-        return self.state is not self._FINISHED and self._accepts(self.state)
+        return self.state is not self.FINISHED and self._accepts(self.state)
 
     def is_finished(self) -> bool:
-        return self.state is self._FINISHED
+        return self.state is self.FINISHED
 
     def _rollback(self, count: int) -> None:
         self.state = self._history[-count]
@@ -397,7 +397,7 @@ class StateMatcher(Matcher, Generic[StateT]):
         twin._history = self._history.copy()
         return twin
 
-    def _whereabouts(self) -> Hashable:
+    def whereabouts(self) -> Hashable:
         return self.state
 
     def situation_source(self) -> SituationSource | None:

@@ -51,7 +51,7 @@ def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
         source = matcher.situation_source()  # equal ones know the same states
     except UnsupportedConstraint as error:
         raise UnsupportedConstraint(f"{compiled.backend_name}: {error}") from None
-    key: Any = source if source is not None else matcher._origin and matcher._origin[1]
+    key: Any = source if source is not None else matcher.origin and matcher.origin[1]
     ends = compiled.ends.get(key)
     if ends is None:
         if len(compiled.ends) >= KEPT_SOURCES:
@@ -100,7 +100,7 @@ class EndingMatcher(Matcher):
         self.inner.fill_mask(out)
         if not self.is_finished():
             with self._working:
-                ends_of(self._compiled, self.inner).restrict(self.inner._whereabouts(), self.tokens_left - 1, out)
+                ends_of(self._compiled, self.inner).restrict(self.inner.whereabouts(), self.tokens_left - 1, out)
 
     def _advance(self, token: int) -> None:
         self.inner.advance(token)
@@ -118,7 +118,7 @@ class EndingMatcher(Matcher):
 
     def _is_within(self, tokens: int) -> bool:
         with self._working:
-            return ends_of(self._compiled, self.inner).is_within(self.inner._whereabouts(), tokens)
+            return ends_of(self._compiled, self.inner).is_within(self.inner.whereabouts(), tokens)
 
     def shortest_completion(self) -> list[int]:
         return self.inner.shortest_completion()
@@ -129,12 +129,12 @@ class EndingMatcher(Matcher):
     def _fork(self) -> EndingMatcher:
         return EndingMatcher(self._compiled, self.inner.fork(), self._max_tokens)
 
-    def _whereabouts(self) -> Hashable:
-        return self.tokens_left, self.inner._whereabouts()
+    def whereabouts(self) -> Hashable:
+        return self.tokens_left, self.inner.whereabouts()
 
     def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
-        assert self._origin is not None
-        return _restore, (*self._origin, self._max_tokens, self.tokens)
+        assert self.origin is not None
+        return _restore, (*self.origin, self._max_tokens, self.tokens)
 
 
 def _restore(compiled: Countable, context: tuple[int, ...], max_tokens: int, tokens: tuple[int, ...]) -> Matcher:

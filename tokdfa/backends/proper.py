@@ -78,7 +78,7 @@ class WithProper(Backend):
             return plain
         from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge  # much, and seldom used
 
-        plain.working.budget = self._step_budget  # its steps are those of the whole
+        plain.working.budget = self.step_budget  # its steps are those of the whole
         # a bounded schema is a regular language, and `cartesian_merge` takes it: nothing is left to look ahead for
         bounded = isinstance(constraint, JsonSchema) and constraint.max_nesting is not None
         regular = bounded or not isinstance(constraint, Grammar | JsonSchema)

@@ -215,8 +215,8 @@ class BudgetedMatcher(Matcher):
     def _fork(self) -> BudgetedMatcher:
         return BudgetedMatcher(self._compiled, self._inner.fork(), self._region.fork())
 
-    def _whereabouts(self) -> Hashable:
-        return None if self._region.can_end() else self._region._whereabouts(), self._inner._whereabouts()
+    def whereabouts(self) -> Hashable:
+        return None if self._region.can_end() else self._region.whereabouts(), self._inner.whereabouts()
 
     def situation_source(self) -> RegionSituations:
         compiled = self._compiled

@@ -46,7 +46,8 @@ BUILT_IN: dict[str, str] = {
 
 
 @cache
-def _targets() -> dict[str, str]:
+def backend_targets() -> dict[str, str]:
+    """Name -> "module:Class" of all backends, kept: `cache_clear` after a change of BUILT_IN."""
     targets = dict(BUILT_IN)
     for entry in importlib.metadata.entry_points(group="tokdfa.backends"):
         if entry.name in targets and targets[entry.name] != entry.value:
@@ -57,7 +58,7 @@ def _targets() -> dict[str, str]:
 
 def backend_names() -> list[str]:
     """The names of all backends, our own first, whether or not their packages are installed."""
-    return list(_targets())
+    return list(backend_targets())
 
 
 def backend_class(name: str) -> type[Backend]:
@@ -65,7 +66,7 @@ def backend_class(name: str) -> type[Backend]:
     from tokdfa.backends.base import Backend
 
     # to look for those of other packages takes 20 ms
-    targets = BUILT_IN if as_text(name, "backend") in BUILT_IN else _targets()
+    targets = BUILT_IN if as_text(name, "backend") in BUILT_IN else backend_targets()
     if name not in targets:
         raise UnknownNameError("backend", name, targets)
     module, _, attribute = targets[name].partition(":")

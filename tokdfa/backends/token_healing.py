@@ -226,7 +226,7 @@ class HealedConstraint(CompiledConstraint):
             if self._situations is None:
                 self._situations = MatcherSituations(start)
             texts = self._situations
-        return HealingSituations(self, texts, texts.number(start._whereabouts()))
+        return HealingSituations(self, texts, texts.number(start.whereabouts()))
 
 
 def _after(matcher: Matcher, token: int) -> Matcher:
@@ -355,8 +355,8 @@ class HealingMatcher(Matcher):
         twin.counters = self.counters if twin._inner is None else twin._inner.counters
         return twin
 
-    def _whereabouts(self) -> Hashable:
-        return self._positions[-1] if self._inner is None else (self._inner._whereabouts(),)
+    def whereabouts(self) -> Hashable:
+        return self._positions[-1] if self._inner is None else (self._inner.whereabouts(),)
 
     def situation_source(self) -> SituationSource:
         inner = self._inner if self._inner is not None else self._compiled.inner.start(self._context)

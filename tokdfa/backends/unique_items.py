@@ -217,5 +217,5 @@ class UniqueItemsMatcher(Matcher):
         twin._states = self._states.copy()
         return twin
 
-    def _whereabouts(self) -> Hashable:
-        return self._text._whereabouts(), self._states[-1]
+    def whereabouts(self) -> Hashable:
+        return self._text.whereabouts(), self._states[-1]

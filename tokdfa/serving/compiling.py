@@ -173,7 +173,7 @@ class _Compilation:
     def run(self) -> CompiledConstraint:
         """Compile. Raises CancelledError if it is stopped."""
         what = f"compiling {self._constraint.kind} {self._constraint.name!r}"
-        with _StoppableAccount(self._strategy._compile_budget, what, self._stopped):
+        with _StoppableAccount(self._strategy.compile_budget, what, self._stopped):
             return self._strategy.compile(self._constraint)
 
     def stop(self) -> None:

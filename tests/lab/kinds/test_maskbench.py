@@ -38,9 +38,9 @@ ENGINE = {"backend": "fake_schemas"}
 @pytest.fixture(autouse=True)
 def fake_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry.BUILT_IN, "fake_schemas", "tests.lab.kinds.fake_schemas:FakeSchemas")
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()
     yield
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()
 
 
 def judged(schema: dict[str, Any], *tests: tuple[bool, Any], seconds: float = 20.0, to_end: bool = False) -> Any:

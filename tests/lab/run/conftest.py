@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 def fake_backends(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry.BUILT_IN, "fake", "tests.lab.run.fake_backends:Fake")
     monkeypatch.setitem(registry.BUILT_IN, "fake_peer", "tests.lab.run.fake_backends:FakePeer")
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()
     yield
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()

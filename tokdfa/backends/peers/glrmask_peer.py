@@ -229,17 +229,17 @@ class _Compiled(CompiledConstraint):
 class _GlrmaskMatcher(PeerMatcher):
     def __init__(self, compiled: _Compiled, peer: Any) -> None:
         super().__init__(compiled.vocab)
-        self._compiled, self._peer = compiled, peer
+        self._compiled, self.peer = compiled, peer
         #: Its mask after `taken`, filled when `allows` first asks; None when it must be filled anew.
         self._seen: Mask | None = None
 
     def _fill(self, out: Mask) -> None:
-        self._peer.fill_mask(out)
-        if self._peer.is_accepting():
+        self.peer.fill_mask(out)
+        if self.peer.is_accepting():
             self.set_end_bits(out)
 
     def _take(self, token: int) -> bool:
-        if self._peer.commit_token(token):
+        if self.peer.commit_token(token):
             self._seen = None
             return True
         self._start_anew(self.taken)
@@ -248,20 +248,20 @@ class _GlrmaskMatcher(PeerMatcher):
     def _would_take(self, token: int) -> bool:
         if self._seen is None:
             self._seen = masks.allocate_mask(self.vocab.size)
-            self._peer.fill_mask(self._seen)
+            self.peer.fill_mask(self._seen)
         return masks.contains(self._seen, token)
 
     def _accepts(self) -> bool:
-        return bool(self._peer.is_accepting())
+        return bool(self.peer.is_accepting())
 
     def _go_back(self, count: int) -> None:
         self._start_anew(self.taken[:-count])
         self._seen = None
 
     def _start_anew(self, tokens: list[int]) -> None:
-        self._peer = self._compiled.start_peer()
-        self._peer.commit_tokens(tokens)
+        self.peer = self._compiled.start_peer()
+        self.peer.commit_tokens(tokens)
         self.count_replayed(len(tokens))
 
     def _fork_peer(self) -> _GlrmaskMatcher:
-        return _GlrmaskMatcher(self._compiled, self._peer.copy())
+        return _GlrmaskMatcher(self._compiled, self.peer.copy())

@@ -178,11 +178,11 @@ class _Compiled(CompiledConstraint):
 class _LlguidanceMatcher(PeerMatcher):
     def __init__(self, compiled: _Compiled, peer: Any) -> None:
         super().__init__(compiled.vocab)
-        self._compiled, self._peer = compiled, peer
+        self._compiled, self.peer = compiled, peer
         self._nbytes = 4 * ((self.vocab.size + 31) // 32)
 
     def _fill(self, out: Mask) -> None:
-        peer = self._peer
+        peer = self.peer
         peer.unsafe_compute_mask_ptr(self.address(out), self._nbytes)
         if peer.is_stopped():
             out.fill(0)  # what it says now is "end", whether or not the text is complete
@@ -192,28 +192,28 @@ class _LlguidanceMatcher(PeerMatcher):
                 self._raise_error()
 
     def _take(self, token: int) -> bool:
-        return self._peer.try_consume_tokens([token]) == 1 or self._raise_error()
+        return self.peer.try_consume_tokens([token]) == 1 or self._raise_error()
 
     def _would_take(self, token: int) -> bool:
-        return self._peer.validate_tokens([token]) == 1 or self._raise_error()
+        return self.peer.validate_tokens([token]) == 1 or self._raise_error()
 
     def _raise_error(self) -> bool:
         """Raise what llguidance has to say if it has given up; False if it has not, or is at a dead end."""
-        said = self._peer.get_error()
+        said = self.peer.get_error()
         if said and not said.startswith(_DEAD_END):
             raise limit_exceeded("llguidance", self._compiled.constraint, first_lines(said))
         return False
 
     def _accepts(self) -> bool:
-        return bool(self._peer.is_accepting())
+        return bool(self.peer.is_accepting())
 
     def _go_back(self, count: int) -> None:
-        if not self._peer.is_error() and self._peer.rollback(count):
+        if not self.peer.is_error() and self.peer.rollback(count):
             return
         kept = self.taken[:-count]
-        self._peer = self._compiled.prototype.deep_copy()
-        self._peer.try_consume_tokens(kept)
+        self.peer = self._compiled.prototype.deep_copy()
+        self.peer.try_consume_tokens(kept)
         self.count_replayed(len(kept))
 
     def _fork_peer(self) -> _LlguidanceMatcher:
-        return _LlguidanceMatcher(self._compiled, self._peer.deep_copy())
+        return _LlguidanceMatcher(self._compiled, self.peer.deep_copy())

@@ -156,26 +156,26 @@ class _Compiled(CompiledConstraint):
 class _XgrammarMatcher(PeerMatcher):
     def __init__(self, compiled: _Compiled, peer: Any) -> None:
         super().__init__(compiled.vocab)
-        self._compiled, self._peer, self._spells = compiled, peer, compiled.spells
+        self._compiled, self.peer, self._spells = compiled, peer, compiled.spells
 
     def _fill(self, out: Mask) -> None:
-        self._peer.fill_next_token_bitmask(out)
+        self.peer.fill_next_token_bitmask(out)
         self.clear_padding(out)
 
     def _take(self, token: int) -> bool:
-        return bool(self._spells[token]) and self._peer.accept_token(token)
+        return bool(self._spells[token]) and self.peer.accept_token(token)
 
     def _would_take(self, token: int) -> bool:
         if not self._take(token):
             return False
-        self._peer.rollback(1)
+        self.peer.rollback(1)
         return True
 
     def _accepts(self) -> bool:
-        return bool(self._peer.is_completed())
+        return bool(self.peer.is_completed())
 
     def _go_back(self, count: int) -> None:
-        self._peer.rollback(count)
+        self.peer.rollback(count)
 
     def _fork_peer(self) -> _XgrammarMatcher:
-        return _XgrammarMatcher(self._compiled, self._peer.fork())
+        return _XgrammarMatcher(self._compiled, self.peer.fork())

@@ -269,7 +269,7 @@ class PushdownMatcher(StateMatcher[int]):
     def _fill_mask(self, out: Mask) -> None:
         """Write and keep a mask by one call of a kernel; if something is missing, the slow way supplies it."""
         row, machine = self.state, self._machine
-        if self._direct and row is not self._FINISHED:
+        if self._direct and row is not self.FINISHED:
             kept, counts, other = self._generation.masks, machine.counts, row
             with self._lock:
                 if machine.flags[row] & ROW_COUNTED:
@@ -288,7 +288,7 @@ class PushdownMatcher(StateMatcher[int]):
     def _next(self, token: int) -> int | None:
         """One call of a kernel; if something is missing, or the token is refused, the slow way finds out."""
         state, machine = self.state, self._machine
-        if self._simple and state is not self._FINISHED:
+        if self._simple and state is not self.FINISHED:
             with self._lock:
                 known: int = run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address)
             if known >= 0:
@@ -303,7 +303,7 @@ class PushdownMatcher(StateMatcher[int]):
         return self._retry(lambda: self._forced_of_row(limit))
 
     def _forced_of_row(self, limit: int) -> bytes:
-        if self.state is self._FINISHED:
+        if self.state is self.FINISHED:
             return b""
         with self._compiled.lock:
             return self._machine.forced_bytes(self.state, limit)

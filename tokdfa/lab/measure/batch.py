@@ -136,7 +136,7 @@ def _fill_llguidance(matchers: Sequence[Matcher], out: Masks, threads: int) -> N
     """All masks by llguidance's executor; those at the end of a text once more, as its adapter does it."""
     from llguidance.numpy import fill_next_token_bitmask_par
 
-    peers = [matcher._peer for matcher in matchers]  # type: ignore[attr-defined]
+    peers = [matcher.peer for matcher in matchers]  # type: ignore[attr-defined]
     fill_next_token_bitmask_par(_executor(threads), list(zip(peers, itertools.count(), strict=False)), out)
     for peer, matcher, row in zip(peers, matchers, out, strict=True):
         if peer.is_stopped():

@@ -205,7 +205,7 @@ def serve(pipe: int, board: int, backends: dict[str, str], added: dict[str, str]
 def adopt(backends: dict[str, str], added: dict[str, str]) -> None:
     """Know the backends and kinds that another process knows, those that were registered while it ran included."""
     registry.BUILT_IN.update(backends)
-    registry._targets.cache_clear()
+    registry.backend_targets.cache_clear()
     kinds.ADDED.update(added)
 
 
