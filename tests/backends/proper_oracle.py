@@ -60,6 +60,24 @@ def check_sequences(
     return len(following)
 
 
+def accepted(compiled: CompiledConstraint, longest: int = 1_000, context: Sequence[int] = ()) -> set[tuple[int, ...]]:
+    """The sequences of at most `longest` bytes that may end, by masks alone; AssertionError at a dead end."""
+    vocabulary, found = compiled.vocab, set()
+    agenda: list[tuple[tuple[int, ...], Matcher]] = [((), compiled.start(context))]
+    while agenda:
+        tokens, here = agenda.pop()
+        following = allowed(here, vocabulary)
+        assert following, f"a dead end after {tokens}"
+        if END in following:
+            found.add(tokens)
+        for token in following - {END}:
+            if len(vocabulary.spell((*tokens, token))) <= longest:
+                ahead = here.fork()
+                ahead.advance(token)
+                agenda.append(((*tokens, token), ahead))
+    return found
+
+
 def check_texts(compiled: CompiledConstraint, tokenizer: Tokenizer, texts: Iterable[str]) -> int:
     """`check_sequences` for the encodings of `texts`, all texts of the constraint."""
     return check_sequences(compiled, tokenizer.vocabulary, [tokenizer.encode(text) for text in texts])

@@ -11,11 +11,11 @@ import yaml
 from hypothesis import given, settings
 
 from tests.backends.proper_merge.token_languages import compare_walks
-from tests.backends.proper_oracle import check_sequences, merge_pairs
+from tests.backends.proper_oracle import merge_pairs
 from tests.proper.small_tokenizers import merge_list
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge
 from tokdfa.backends.proper_merge.relevant_pairs import RelevantPairs
-from tokdfa.constraint import Choice, Regex
+from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -73,30 +73,11 @@ def test_the_search_finds_what_a_plain_search_finds(
     assert (searched.table.visited_pairs, searched.table.relevant_pairs) == (len(seen), len(relevant))
 
 
-@pytest.mark.parametrize("name", ["mistral-v1", "llama3", "tekken"])
-@pytest.mark.parametrize("label", ["simple_phone", "date", "time", "ip", "ssn"])
-def test_masks_equal_those_of_the_fixpoint(name: str, label: str) -> None:
-    assert compare_walks(both(load_tokenizer(name), Regex(REGEXES[label])), walks=8, steps=30) > 20
-
-
 @pytest.mark.parametrize("skip_visited", [False, True])
 @pytest.mark.parametrize("pattern", [REGEXES["email"], r'\{"name": "[^"]*", "ok": (true|false)\}', "(é|€|a|日| )+"])
 def test_masks_equal_those_of_the_fixpoint_where_texts_are_free(pattern: str, skip_visited: bool) -> None:
     tokenizer = load_tokenizer("mistral-v1")
     assert compare_walks(both(tokenizer, Regex(pattern), skip_visited=skip_visited), walks=4, steps=30) > 50
-
-
-@pytest.mark.parametrize("name", ["mistral-v1", "llama3"])
-def test_contexts(name: str) -> None:
-    """The search begins with the last token of the context."""
-    tokenizer = load_tokenizer(name)
-    texts = ["rue", " true", "3", "34", "s", "'s", " x", "x", "本", "ve", "."]
-    compiled = CartesianMerge(tokenizer.vocabulary, relevance="pairs").compile(Choice(texts))
-    for context in map(tokenizer.encode, ["", "The answer is", "x = 12", "don'", "日", "a  "]):
-        whole = [tokenizer.encode(tokenizer.decode(context) + text) for text in texts]
-        sequences = [tokens[len(context) :] for tokens in whole if tokens[: len(context)] == context]
-        assert sequences
-        check_sequences(compiled, tokenizer.vocabulary, sequences, context)
 
 
 def test_every_visited_pair_looks_at_the_whole_row_of_its_state_unless_it_skips() -> None:

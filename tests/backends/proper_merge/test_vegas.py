@@ -128,16 +128,6 @@ class TestTheExampleOf002:
         assert encode_piece(b"".join(texts)) == [token for text in texts for token in encode_piece(text)]
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(pairs=merge_pairs("abc"), pattern=regexes())
-def test_masks_of_random_tokenizers(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], pattern: str
-) -> None:
-    tokenizer = load_tokenizer(merge_list(tmp_path_factory.mktemp("t") / "tokenizer.json", "abc", pairs))
-    made = compile_both(tokenizer, pattern)
-    assert compare_walks(made, 6, 12) > 6
-
-
 @pytest.mark.parametrize("name", ["mistral-v1", pytest.param("smollm2", marks=needs_smollm2)])
 @pytest.mark.parametrize("label", PATTERNS)
 def test_masks_of_real_tokenizers(name: str, label: str) -> None:
@@ -145,15 +135,6 @@ def test_masks_of_real_tokenizers(name: str, label: str) -> None:
     made = compile_both(tokenizer, PATTERNS[label])
     assert isinstance(made[0].table, VegasTable)
     assert compare_walks(made, 4, 25) > 20
-
-
-def test_masks_after_a_context() -> None:
-    """The state in which the text goes on is never a cut: a token of the context stands before it."""
-    tokenizer = load_tokenizer("mistral-v1")
-    for pattern in ("[0-9]+(, [0-9]+)*", "rue|3|t[a-z]*\n"):
-        made = compile_both(tokenizer, pattern)
-        for context in ("boolean: t", "x = 12", "The answer is"):
-            assert compare_walks(made, 2, 6, tokenizer.encode(context)) > 2
 
 
 def crossed_by_reading(table: VegasTable) -> set[int]:
