@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
+from tests.json_schema.test_lower import CASES
+from tests.walks import mask_of
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema import lower
 from tokdfa.json_schema.lower import lower_schema
-from tokdfa.lab.measure.schema_corpus import read_cases
-from tokdfa.mask import allocate_mask
 from tokdfa.program.program import LAZY
 from tokdfa.vocabulary.vocabulary import Vocabulary
-
-CASES = read_cases(Path(__file__).parents[2] / "experiments" / "inputs" / "schemas")
 
 
 @pytest.fixture(autouse=True)
@@ -102,15 +98,9 @@ def test_masks_are_equal_whenever_the_code_is_written(case: Any, monkeypatch: py
     for test in case.tests:
         at_once, later = (compiled.start() for compiled in matchers)
         for byte in test.text.encode():
-            masks = [matcher_mask(matcher, vocab) for matcher in (at_once, later)]
-            assert np.array_equal(*masks), test.text
-            if not masks[0][byte >> 5] >> (byte & 31) & 1:
+            masks = [mask_of(matcher) for matcher in (at_once, later)]
+            assert masks[0] == masks[1], test.text
+            if byte not in masks[0]:
                 break
             at_once.advance(byte)
             later.advance(byte)
-
-
-def matcher_mask(matcher: Any, vocab: Vocabulary) -> Any:
-    out = allocate_mask(vocab.size)
-    matcher.fill_mask(out)
-    return out.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from tests.json_schema.test_lower import accepts as program_takes
 from tokdfa.backends.earley_trie import machine as recogniser
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaUnsupported, TokdfaError, UnsupportedConstraint
+from tokdfa.json_schema import clauses
+from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.program_grammar import schema_grammar
 
 if TYPE_CHECKING:
@@ -65,42 +68,60 @@ def walk_together(grammar: recogniser.Machine, program: Machine, draw: random.Ra
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_corpus_instances_are_judged_as_labelled(case: Any) -> None:
-    """All schemas of the corpus: five are refused, as by the lowering; of all others every label is met."""
+    """Of all schemas of the corpus that are not refused every label is met, in other spellings too, by both forms."""
     if case.name in REFUSED:
-        with pytest.raises(SchemaUnsupported) as caught:
-            schema_grammar(JsonSchema(case.schema_text))
-        assert caught.value.keyword == REFUSED[case.name]
+        for lower in (lower_schema, schema_grammar):
+            with pytest.raises(SchemaUnsupported) as caught:
+                lower(JsonSchema(case.schema_text))
+            assert caught.value.keyword == REFUSED[case.name]
         return
-    grammar = grammar_machine(case.schema_text)
+    grammar, program = grammar_machine(case.schema_text), machine_of(case.schema_text)
     for test in case.tests:
         for text in spellings(test.text):
             assert accepts(grammar, text) == (test.valid and text not in NOT_SPELLED), text
+            assert program_takes(program, text) == (test.valid and text not in NOT_SPELLED), text
 
 
-@settings(max_examples=50)
-@given(documents(), st.lists(small_values, max_size=4), st.randoms(use_true_random=False), st.booleans(), st.booleans())
-def test_random_schemas(
-    schema: dict[str, Any], drawn: list[Any], draw: random.Random, any_order: bool, longest: bool
-) -> None:
-    """The same bytes as the program allows, whichever rule ends lexemes; and what it accepts the library finds
-    valid.
+@pytest.mark.parametrize("multiplied", [clauses.MULTIPLIED, 1])
+def test_random_schemas(multiplied: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms allow the same bytes, whichever rule ends lexemes. In any order of members they take what the library
+    finds valid; in the schema's order, nothing else.
+
+    `multiplied`: so many clauses before there are choices; 1: nothing that can be a choice is multiplied out.
     """
-    options = {"order": "any" if any_order else "schema", "escapes": draw.choice(["all", "needed"])}
-    try:
-        program = machine_of(schema, **options)
-    except TokdfaError as error:
-        with pytest.raises(type(error)):
-            schema_grammar(JsonSchema(schema, **options))
-        return
-    grammar = grammar_machine(schema, longest=longest, **options)
-    is_valid = library_validator(schema).is_valid
-    for value in (*drawn, *COMMON_VALUES):
-        text = json.dumps(value)
-        assert accepts(grammar, text) == program_takes(program, text), text
-        if accepts(grammar, text) and "multipleOf" not in str(schema):  # the library divides floats
-            assert is_valid(value), text
-    for _ in range(3):
-        walk_together(grammar, program, draw, 12)
+    monkeypatch.setattr(clauses, "MULTIPLIED", multiplied)
+    count = Counter[Any]()
+
+    @settings(max_examples=60)
+    @given(
+        documents(), st.lists(small_values, max_size=4), st.randoms(use_true_random=False), st.booleans(), st.booleans()
+    )
+    def check(schema: dict[str, Any], drawn: list[Any], draw: random.Random, any_order: bool, longest: bool) -> None:
+        options = {"order": "any" if any_order else "schema", "escapes": draw.choice(["all", "needed"])}
+        is_valid = library_validator(schema).is_valid
+        try:
+            program = machine_of(schema, **options)
+        except TokdfaError as error:
+            with pytest.raises(type(error)):
+                schema_grammar(JsonSchema(schema, **options))
+            if not isinstance(error, SchemaUnsupported):
+                assert not any(map(is_valid, (*drawn, *COMMON_VALUES)))
+            count[type(error)] += 1
+            return
+        grammar = grammar_machine(schema, longest=longest, **options)
+        for value in (*drawn, *COMMON_VALUES):
+            text = json.dumps(value, ensure_ascii=False)
+            taken = program_takes(program, text)
+            assert accepts(grammar, text) == taken, text
+            if "multipleOf" not in str(schema):  # the library divides floats
+                assert taken == is_valid(value) or (not any_order and not taken), text
+                count[taken, any_order] += 1
+        for _ in range(3):
+            walk_together(grammar, program, draw, 12)
+
+    check()
+    assert count[SchemaUnsupported] < 12
+    assert min(count[taken, any_order] for taken in (True, False) for any_order in (True, False)) > 100
 
 
 SPELLED = {"whitespace_pattern": "(  )?"}, {"whitespace": "compact", "item_separator": ", ", "key_separator": ": "}
