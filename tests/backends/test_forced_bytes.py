@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.backends.grammar_walks import grammar_of
 from tests.vocabulary.vocabularies import vocabularies
 from tests.walks import mask_of
 from tokdfa.backends.registry import create_backend
@@ -18,7 +18,6 @@ from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.proper.toy_tokenizers import toy_with_pieces
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
 #: An object with the keys that a schema would fix, and values of every kind.
 FIXED_KEYS = Grammar(
     r"""
@@ -35,15 +34,11 @@ ENDS = Grammar(
 )
 
 
-def _grammar_of(name):
-    return Grammar((FOLDER / f"{name}.lark").read_text(), label=name)
-
-
 def compile_on(vocab, constraint, backend="earley_trie", **options):
     return create_backend(backend, vocab, **options).compile(constraint)
 
 
-@pytest.mark.parametrize("grammar", [FIXED_KEYS, ENDS, _grammar_of("json")], ids=lambda grammar: grammar.label)
+@pytest.mark.parametrize("grammar", [FIXED_KEYS, ENDS, grammar_of("json")], ids=lambda grammar: grammar.label)
 def test_masks_force_what_the_machine_forces(grammar):
     """Every byte is a token, so tokens can spell what the grammar allows; `pushdown_trie` asks its machine."""
     vocab, rng = load_tokenizer("mistral-v1").vocabulary, random.Random(0)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.cfg_fsm.oracles import LALR
 from tests.backends.grammar_walks import (
     EVERY,
     NAMES,
@@ -22,8 +23,8 @@ from tests.backends.grammar_walks import (
     walk_all,
 )
 from tests.backends.pushdown_trie import compile_cfg as pushdown_compile
+from tests.grammar.lexed_cfgs import PATTERNS, byte_cfgs, lexed_cfgs, make_cfg
 from tests.grammar.lexed_cfgs import compile_cfg as earley_compile
-from tests.grammar.lexed_cfgs import lexed_cfgs
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
@@ -51,6 +52,61 @@ def test_texts_of_the_grammars(backend, lexer, name):
         assert [text for text in texts_of(name)["refused"] if accepts(compiled.start(), text)] == []
 
 
+# The definitions of the lexing rules, byte by byte.
+
+EVERY_RULE = [*EVERY, ("earley_trie", "one_byte")]
+COMPILED_BY = {"earley_trie": earley_compile, "pushdown_trie": pushdown_compile}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("earley_trie", {"lexer": "longest", "ignore": "anywhere"}),
+        ("earley_trie", {"lexer": "longest", "ignore": "between"}),
+        ("earley_trie", {"lexer": "one_byte", "ignore": "anywhere"}),
+        ("earley_trie", {"lexer": "one_byte", "ignore": "between"}),
+        ("pushdown_trie", {"lexer": "longest"}),
+    ],
+    ids=str,
+)
+def test_texts_are_read_as_defined(options):
+    """All texts of up to six letters: which go on, and which are complete; and a long one, in which fallbacks live
+    long and have fallbacks of their own."""
+    backend, rules = options
+    outcomes = Counter()
+
+    @settings(max_examples=50)
+    @given(lexed_cfgs() | byte_cfgs() | lists_of_lexemes(), st.text("ab", min_size=10, max_size=40).map(str.encode))
+    def check(cfg, long):
+        matcher = COMPILED_BY[backend](cfg, tokenizer_of("bytes").vocabulary, **rules).start()
+        twin = LexedEarley(cfg, rules["lexer"] == "longest", rules.get("ignore", "anywhere") == "anywhere")
+        agenda = [(matcher.fork(), b"")]
+        for here, text in agenda:  # grows on the way
+            assert here.can_end() == twin.accepts(text), text
+            outcomes[here.can_end()] += 1
+            for letter in b"abc" if len(text) < 6 else b"":
+                longer = text + bytes([letter])
+                assert here.allows(letter) == twin.goes_on(longer), longer
+                if here.allows(letter):
+                    agenda.append((here.fork(), longer))
+                    agenda[-1][0].advance(letter)
+        for size, byte in enumerate(long, 1):
+            assert matcher.allows(byte) == twin.goes_on(long[:size]), long[:size]
+            if not matcher.allows(byte):
+                break
+            matcher.advance(byte)
+            assert matcher.can_end() == twin.accepts(long[:size]), long[:size]
+
+    check()
+    assert min(outcomes[True], outcomes[False]) > 500
+
+
+def lists_of_lexemes():
+    """One list of all lexemes, in any order."""
+    patterns = st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3, unique=True).map(tuple)
+    return patterns.map(lambda each: make_cfg(each, {"s": [(), *(("s", pattern) for pattern in each)]}))
+
+
 #: Every switch leaves the masks as they are.
 SWITCHES = {
     "earley_trie": [
@@ -60,6 +116,12 @@ SWITCHES = {
         {"mask": "walk", "row_stack": True, "memo": False},
         {"mask": "slices"},
         {"mask": "slices", "slices": "general", "slice_budget": 400},
+    ],
+    "cfg_fsm": [
+        {"masks": "vectors", "memo": False},
+        {"masks": "walk", "memo": False},
+        {"memo_steps": False},
+        {"mask_mb": 1},
     ],
     "pushdown_trie": [
         {"partition": False, "subtrees": False, "memo": False, "shared": False},
@@ -72,11 +134,17 @@ SWITCHES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("backend", "lexer"), [*EVERY, ("earley_trie", "one_byte")])
-def test_switches_change_no_mask(backend, lexer, name):
+@pytest.mark.parametrize(
+    ("backend", "options", "name"),
+    [
+        *((backend, {"lexer": lexer}, name) for backend, lexer in EVERY_RULE for name in NAMES),
+        *(("cfg_fsm", {}, name) for name in LALR),
+    ],
+    ids=str,
+)
+def test_switches_change_no_mask(backend, options, name):
     tokenizer, rng = tokenizer_of("mistral-v1"), random.Random(2)
-    ways = [{"lexer": lexer, **switches} for switches in SWITCHES[backend]]
+    ways = [options | switches for switches in SWITCHES[backend]]
     every = [compile_with(grammar_of(name), tokenizer.vocabulary, backend, **way) for way in ways]
     for text in (rng.choice(texts_of(name)["accepted"]), ""):
         matchers = [compiled.start() for compiled in every]
@@ -119,11 +187,10 @@ def test_no_dead_ends_with_gaps(backend, lexer):
 
 def walk_with_gaps(cfg, vocab, rng, backend, lexer):
     """Check the masks along one walk; the limit that ended it, if one did."""
-    compile_cfg = earley_compile if backend == "earley_trie" else pushdown_compile
     twin, limit = (LexedEarley(cfg), 9) if lexer == "longest" else (CfgRecogniser(cfg, outer_skip=True), 6)
     spelled = [vocab.token_bytes(token) for token in range(vocab.size)]
     try:
-        matcher, text = compile_cfg(cfg, vocab, lexer=lexer, max_search=200).start(), b""
+        matcher, text = COMPILED_BY[backend](cfg, vocab, lexer=lexer, max_search=200).start(), b""
         for _ in range(4):
             found = mask_of(matcher)
             assert found, text

@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.backends.grammar_walks import grammar_of, texts_of, tokenizer_of
 from tests.backends.proper_oracle import END, allowed, merge_pairs, piece_texts
 from tests.proper.small_tokenizers import BYTE, ranked_pieces, scored_pieces, trained_byte_level
 from tokdfa import mask as masks
@@ -28,11 +27,11 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "inputs" / "grammars"
 REAL = ("llama3", "tekken")
 #: What ends of texts are spelled with: the printable ASCII characters, each a token.
 ENDINGS = "\n" + "".join(map(chr, range(32, 127)))
@@ -80,13 +79,8 @@ class PlainFilter(StateMatcher[tuple[Any, Any]]):
 
 
 @cache
-def real(name: str) -> Tokenizer:
-    return load_tokenizer(name)
-
-
-@cache
 def compiled_grammar(tokenizer_name: str, grammar: str) -> CompiledEarley:
-    found = EarleyTrie(real(tokenizer_name).vocabulary).compile(Grammar((FOLDER / f"{grammar}.lark").read_text()))
+    found = EarleyTrie(tokenizer_of(tokenizer_name).vocabulary).compile(grammar_of(grammar))
     assert isinstance(found, CompiledEarley)
     return found
 
@@ -180,7 +174,7 @@ def test_samples_of_masks_along_a_walk(name: str, lookahead: int) -> None:
     rng = random.Random(name)
     matcher = filter_of(name, "json", lookahead)
     twin = PlainFilter(matcher._text, matcher._proper, lookahead)
-    vocabulary = real(name).vocabulary
+    vocabulary = tokenizer_of(name).vocabulary
     mask = masks.allocate_mask(vocabulary.size)
     compared = 0
     for token in walk_tokens(name, "json"):
@@ -203,17 +197,16 @@ def test_samples_of_masks_along_a_walk(name: str, lookahead: int) -> None:
 
 def walk_tokens(name: str, grammar: str) -> list[int]:
     """The tokens of a text of the grammar that has many kinds of places in it."""
-    texts = yaml.safe_load((FOLDER / f"{grammar}.yaml").read_text())["accepted"]
-    return real(name).encode(max(texts, key=len))[:40]
+    return tokenizer_of(name).encode(max(texts_of(grammar)["accepted"], key=len))[:40]
 
 
 @pytest.mark.parametrize("name", [*REAL, "mistral-v1"])
 @pytest.mark.parametrize("grammar", ["json", "sql", "c_like"])
 def test_encodings_of_texts_are_taken(name: str, grammar: str) -> None:
     """No token of a properly spelled text is refused."""
-    for text in yaml.safe_load((FOLDER / f"{grammar}.yaml").read_text())["accepted"]:
+    for text in texts_of(grammar)["accepted"]:
         matcher = filter_of(name, grammar)
-        for token in real(name).encode(text):
+        for token in tokenizer_of(name).encode(text):
             assert matcher.allows(token), text
             matcher.advance(token)
         assert matcher.can_end(), text
@@ -224,9 +217,9 @@ def test_encodings_of_texts_are_taken(name: str, grammar: str) -> None:
 def test_generations_are_what_the_tokenizer_makes_of_them(name: str, grammar: str) -> None:
     """Some tokens at random, then to an end: no dead end, and the library encodes the text as the tokens taken."""
     rng = random.Random(f"{name} {grammar}")
-    tokens = generate(filter_of(name, grammar), real(name), rng, 25)
+    tokens = generate(filter_of(name, grammar), tokenizer_of(name), rng, 25)
     assert len(tokens) >= 25
-    assert real(name).encode(real(name).vocabulary.spell(tokens).decode()) == tokens
+    assert tokenizer_of(name).encode(tokenizer_of(name).vocabulary.spell(tokens).decode()) == tokens
 
 
 def products(parts: str | Sequence[str], counts: Iterable[int]) -> list[str]:
@@ -284,7 +277,7 @@ def accepts(compiled: CompiledConstraint, text: str) -> bool:
 
 def test_too_short_a_search_for_an_end_says_so() -> None:
     """Three byte tokens spell a character that Mistral v1 lacks, and one token ahead is not where it ends."""
-    backend = EarleyTrie(real("mistral-v1").vocabulary, proper=True, lookahead=1)
+    backend = EarleyTrie(tokenizer_of("mistral-v1").vocabulary, proper=True, lookahead=1)
     mask = masks.allocate_mask(backend.vocab.size)
     with pytest.raises(LimitExceeded, match="raise lookahead"):
         backend.compile(Grammar('start: "\u1680" "a"\n')).start().fill_mask(mask)
@@ -292,7 +285,7 @@ def test_too_short_a_search_for_an_end_says_so() -> None:
 
 def test_a_dead_end_is_seen_from_afar() -> None:
     """In SQL only DELETE goes on from " DE", and Llama 3 has tokens for more of it; the next token alone looks fine."""
-    tokenizer = real("llama3")
+    tokenizer = tokenizer_of("llama3")
     (token,) = tokenizer.encode(" DE")
     seen = [filter_of("llama3", "sql", lookahead).allows(token) for lookahead in (1, 8)]
     assert seen == [True, False]

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import tokdfa
 from tokdfa import mask as masks
-from tokdfa.backends.cfg_fsm.packed_vectors import multiply_kernel, pack
-from tokdfa.backends.cfg_fsm.regex_fsm import RegexFsm, labels_of
+from tokdfa.backends.cfg_fsm.regex_fsm import RegexFsm
 from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -49,27 +48,6 @@ def test_masks_are_those_of_the_regex_written_out(tree: tuple[str, RegexFsm], se
         token = int(rng.choice(tokens))
         matcher.advance(token)
         fsm = fsm.after(PIECES.token_bytes(token))
-
-
-@given(st.integers(1, 300).flatmap(lambda size: st.tuples(*[st.binary(min_size=size, max_size=size)] * 2)))
-@settings(deadline=None, derandomize=True)
-def test_the_product_marks_what_is_in_both(pair: tuple[bytes, bytes]) -> None:
-    one, other = (np.frombuffer(part, dtype=np.uint8) % 2 == 1 for part in pair)
-    labels = (np.arange(len(one)) * 7 % 40).astype(np.int32)
-    out = np.zeros(1, dtype=np.uint64)
-    multiply_kernel(pack(one)[None], pack(other)[None], labels, out)
-    assert int(out[0]) == sum(1 << label for label in set(labels[one & other].tolist()))
-
-
-def test_labels_are_tokens_and_then_their_prefixes() -> None:
-    labels = labels_of(PIECES)
-    assert labels is labels_of(PIECES)
-    assert labels.strings[:3] == LETTERS[:3]
-    assert labels.token_cuts == sum(len(token) - 1 for token in LETTERS)
-    prefixes = {token[:end] for token in LETTERS for end in range(1, len(token))} - set(LETTERS)
-    assert set(labels.strings[PIECES.size :]) == prefixes
-    for whole, prefix in zip(labels.wholes.tolist(), labels.prefixes.tolist(), strict=True):
-        assert labels.strings[whole].startswith(labels.strings[prefix])
 
 
 def test_the_prototype_of_the_issue() -> None:

@@ -20,25 +20,6 @@ from tokdfa.errors import (
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 compile_grammar = partial(compile_with, backend="cfg_fsm")
-NAMES = ("arithmetic", "c_like", "csv", "json", "sexpr", "tool_call", "small_sql", "comments")
-
-
-#: Every switch leaves the masks as they are.
-WAYS = [
-    {"masks": "vectors", "memo": False},
-    {"masks": "walk", "memo": False},
-    {"memo_steps": False},
-    {"mask_mb": 1},
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_switches_change_no_mask(name: str) -> None:
-    grammar, accepted, _ = corpus(name)
-    found, rng = tokenizer_of("mistral-v1"), random.Random(name)
-    ways = [compile_grammar(grammar, found.vocabulary, **way) for way in WAYS]
-    count = sum(walk_all([way.start() for way in ways], found, text, 12, rng) for text in (max(accepted, key=len), ""))
-    assert count > 8
 
 
 @pytest.mark.parametrize(("tokenizer", "steps"), [("bytes", 60), ("mistral-v1", 20)])

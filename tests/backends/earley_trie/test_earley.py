@@ -1,53 +1,13 @@
-"""Rows against plain Earley, and what interning them by content is to bring."""
+"""What interning rows by content is to bring: lists in few rows, and no row made twice."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
 
-from tests.grammar.lexed_cfgs import accepts, byte_cfgs, make_cfg, run
-from tests.naive.lexed_earley import LexedEarley
+from tests.grammar.lexed_cfgs import accepts, make_cfg, run
 from tokdfa.backends.earley_trie.machine import Machine
 
 OPEN, CLOSE = r"\(", r"\)"
-
-
-def next_row(machine, row, symbol):
-    return machine.next_row(row, machine.lexer.set_of([symbol]))
-
-
-@given(byte_cfgs())
-def test_rows_accept_what_plain_earley_accepts(cfg):
-    """All texts of up to six lexemes, and which lexemes may follow each."""
-    machine, twin = Machine(cfg), LexedEarley(cfg)
-    agenda = [(0, twin.chart(), 0)]
-    while agenda:
-        row, chart, length = agenda.pop()
-        assert machine.rows.accepts(row) == twin.is_complete(chart)
-        assert machine.rows.allowed(row) == sorted(twin.allowed(chart))
-        for symbol in (0, 1):
-            following = next_row(machine, row, symbol)
-            assert (following >= 0) == (symbol in twin.allowed(chart))
-            if following >= 0 and length < 6:
-                agenda.append((following, twin.after(chart, {symbol}), length + 1))
-
-
-@settings(max_examples=40)
-@given(byte_cfgs())
-def test_equal_rows_are_one_row(cfg):
-    """Also after the tables were made anew several times."""
-    machine = Machine(cfg)
-    agenda, seen = [0], {0}
-    while agenda and len(seen) < 200:
-        row = agenda.pop()
-        for symbol in (0, 1):
-            following = next_row(machine, row, symbol)
-            assert next_row(machine, row, symbol) == following
-            if following >= 0 and following not in seen:
-                seen.add(following)
-                agenda.append(following)
-    contents = {(*machine.rows.core_of(row), machine.rows.accepts(row)) for row in range(machine.rows.row_count)}
-    assert len(contents) == machine.rows.row_count
 
 
 LISTS = {

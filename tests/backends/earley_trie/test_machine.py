@@ -1,40 +1,12 @@
-"""Machine against the definitions (tests.naive.lexed_earley), and texts whose fate is known by hand."""
+"""Texts whose fate is known by hand, and chains of fallbacks; the definitions are in `test_grammar_engines`."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.grammar.lexed_cfgs import PATTERNS, accepts, lexed_cfgs, make_cfg, run
-from tests.naive.lexed_earley import LexedEarley
+from tests.grammar.lexed_cfgs import accepts, make_cfg, run
 from tokdfa.backends.earley_trie.machine import MAX_CHAIN, Machine
 from tokdfa.errors import LimitExceeded
-
-RULES = [(longest, at_ends) for longest in (True, False) for at_ends in (True, False)]
-
-
-@pytest.mark.parametrize(("longest", "skip_at_ends"), RULES)
-def test_texts_are_read_as_defined(longest, skip_at_ends):
-    """All texts of up to six letters: which go on, and which are complete."""
-
-    @settings(max_examples=50)
-    @given(lexed_cfgs())
-    def check(cfg):
-        machine = Machine(cfg, longest=longest, skip_at_ends=skip_at_ends)
-        twin = LexedEarley(cfg, longest, skip_at_ends)
-        agenda = [b""]
-        while agenda:
-            text = agenda.pop()
-            situation = run(machine, machine.start, text)
-            assert (situation >= 0) == twin.goes_on(text), text
-            if situation < 0:
-                continue
-            assert machine.can_end(situation) == twin.accepts(text), text
-            if len(text) < 6:
-                agenda += [text + letter for letter in (b"a", b"b", b"c")]
-
-    check()
 
 
 def chain_of(machine, situation):
@@ -44,24 +16,6 @@ def chain_of(machine, situation):
         *link, situation = machine.view(situation)
         links.append(tuple(link))
     return links
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3, unique=True),
-    st.text("ab", min_size=10, max_size=40).map(str.encode),
-)
-def test_long_texts_of_any_lexemes(patterns, text):
-    """One list of all lexemes: fallbacks live long, and have fallbacks of their own."""
-    cfg = make_cfg(tuple(patterns), {"s": [(), *(("s", pattern) for pattern in patterns)]})
-    for longest in (True, False):
-        machine, twin = Machine(cfg, longest=longest), LexedEarley(cfg, longest)
-        for size in range(len(text) + 1):
-            situation = run(machine, machine.start, text[:size])
-            assert (situation >= 0) == twin.goes_on(text[:size])
-            if situation < 0:
-                break
-            assert machine.can_end(situation) == twin.accepts(text[:size])
 
 
 # Texts whose fate is known.

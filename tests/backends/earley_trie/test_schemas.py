@@ -11,7 +11,6 @@ import pytest
 from tests.backends.grammar_walks import tokenizer_of
 from tests.json_schema.test_lower import CASES, REFUSED
 from tests.walks import mask_of, walk_along
-from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaUnsupported, UnsupportedConstraint
@@ -106,19 +105,3 @@ def test_refusals() -> None:
     for byte in json.dumps({"list": [None] * 5}).encode():
         matcher.advance(byte)
     assert matcher.can_end()
-
-
-def test_effects_of_strings_are_shared_between_schemas() -> None:
-    """Counted strings and other names of one schema lead into states that another schema has met."""
-    vocab = tokenizer_of("mistral-v1").vocabulary
-    shared, missed = shared_effects(vocab), []
-    for length in (300, 400):
-        schema = {"type": "object", "properties": {f"p{length}": {"type": "string", "maxLength": length}}}
-        compiled, before = compiled_with("earley_trie", schema, vocab, patience=0), shared.misses
-        matcher = compiled.start()
-        for token in tokenizer_of("mistral-v1").encode(json.dumps({f"p{length}": "some text", "z": "more"})):
-            mask_of(matcher)
-            matcher.advance(token)
-        missed.append(shared.misses - before)
-    assert 0 <= missed[1] < missed[0]
-    assert shared.hits

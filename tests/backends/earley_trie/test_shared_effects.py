@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.grammar.lexed_cfgs import compile_cfg, lexed_cfgs, make_cfg, short_texts
+from tests.threads import run_together
 from tests.vocabulary.vocabularies import vocabularies
 from tests.walks import mask_of, masks_along
 from tokdfa.backends.earley_trie.shared_effects import shared_effects
@@ -83,14 +82,5 @@ def test_threads_share():
     patterns = [f"a{{1,{size}}}b|b{{{size}}}" for size in range(2, 12)]
     cfgs = [make_cfg((pattern,), {"s": [(pattern,), ("s", pattern)]}) for pattern in patterns]
     expected = [masks_along(compile_cfg(cfg, vocabulary(), mask="walk"), 1, 6) for cfg in cfgs]
-    found = [None] * len(cfgs)
-
-    def work(place):
-        found[place] = masks_along(compile_cfg(cfgs[place], vocab, patience=0), 1, 6)
-
-    threads = [threading.Thread(target=work, args=[place]) for place in range(len(cfgs))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == expected
+    jobs = [lambda cfg=cfg: masks_along(compile_cfg(cfg, vocab, patience=0), 1, 6) for cfg in cfgs]
+    assert run_together(jobs) == expected

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.grammar.lexed_cfgs import make_cfg, run
 from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.machine import Machine
 from tokdfa.backends.earley_trie.walk import Walker
-from tokdfa.errors import LimitExceeded
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
@@ -35,16 +33,3 @@ def test_everything_grows_on_the_way():
     assert machine.lexer.state_count > 600
     assert walked(walker, run(machine, machine.start, b"(" * 100)) == [0, 1, 2, 3, 4, 5, 8, 9]
     assert walked(walker, machine.start) == [0, 1, 2, 3, 8, 9]
-
-
-def test_a_walk_that_passes_a_limit_can_be_repeated():
-    vocab = Vocabulary([b"(", b")", b"(" * 500, b""], end_tokens=[3])
-    cfg = make_cfg((r"\(", r"\)"), {"s": [(r"\(", "s", r"\)"), ()]})
-    machine = Machine(cfg, max_rows=50)
-    walker = Walker(machine, vocab.trie)
-    for _ in range(2):
-        with pytest.raises(LimitExceeded):
-            walked(walker, machine.start)
-    small = Walker(machine, Vocabulary([b"(", b")", b""], end_tokens=[2]).trie)
-    assert walked(small, machine.start) == [0]
-    assert machine.rows.row_count == 50

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.backends.peers.test_peers import BYTES, accepts
+from tests.backends.grammar_walks import accepts
+from tests.backends.peers.test_peers import BYTES
 from tests.packages import backend, needs
 from tests.walks import mask_of as allowed
 from tokdfa.backends.laws.contract import check_backend

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.grammar_walks import accepts
 from tests.packages import backend
 from tests.strategies import as_python, regex_patterns, short_texts
 from tests.walks import mask_of as allowed
-from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.peers.common import PRIMER
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Constraint, Grammar, Regex
@@ -41,11 +41,6 @@ BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [b"", b"ab", b""], [
 
 def start(peer: str, constraint: Constraint, vocab: Vocabulary = BYTES, **options: Any) -> Matcher:
     return create_backend(peer, vocab, **options).compile(constraint).start()
-
-
-def accepts(matcher: Matcher, text: str) -> bool:
-    """Whether a new matcher takes the bytes of `text`, one token each, and may end there."""
-    return all(advances(matcher, byte) for byte in text.encode()) and matcher.can_end()
 
 
 # Translation.

@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 
-from tests.backends.peers.test_peers import BYTES, accepts, start
+from tests.backends.grammar_walks import accepts
+from tests.backends.peers.test_peers import BYTES, start
 from tests.packages import needs
 from tokdfa.backends.peers.xgrammar_peer import XgrammarPeer
 from tokdfa.backends.registry import create_backend

@@ -1,33 +1,27 @@
 """Which texts the machine takes, against recognisers that share nothing with it; growth, limits, and hostile grammars.
 
-Oracles: `tests.naive.cfg_recogniser` (a table of spans) for every way to cut a text; `tests.naive.lexed_earley` and
-`tokdfa.backends.earley_trie.machine` for the longest match; Lark's Earley parser for grammars in its notation.
+Oracles: `tests.naive.cfg_recogniser` (a table of spans) for every way to cut a text, and Lark's Earley parser. The
+longest match is in `tests.backends.test_grammar_engines`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
-from pathlib import Path
 
 import lark
 import pytest
-import yaml
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from tests.backends.grammar_walks import NAMES, grammar_of, texts_of
 from tests.backends.pushdown_trie import LEXERS, accepts, machine_of
 from tests.grammar import random_cfgs
-from tests.grammar.lexed_cfgs import PATTERNS, byte_cfgs, lexed_cfgs, make_cfg, short_texts
+from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, make_cfg, short_texts
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.backends.pushdown_trie import bound_program, partition_lookup
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
 from tokdfa.regex.expression import ExpressionStore
-
-FOLDER = Path(__file__).parents[3] / "experiments" / "inputs" / "grammars"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.lark"))
 
 # Every way to cut a text: against a table of spans.
 
@@ -63,11 +57,6 @@ def test_texts_are_cut_in_every_way(grammars, texts, least):
     assert outcomes[False] > least
 
 
-@cache
-def listed(name):
-    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
-
-
 #: Lark takes ignored text as long as it matches even where terminals may be cut short; here a comment may be cut, too.
 CUT_COMMENTS = {"c_like": ["int x = 1 // ;"], "sexpr": ["(a ; b)"]}
 
@@ -75,10 +64,10 @@ CUT_COMMENTS = {"c_like": ["int x = 1 // ;"], "sexpr": ["(a ; b)"]}
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "tool_call_lazy"])
 def test_texts_of_real_grammars_are_larks(name):
     """Lark's `dynamic_complete` takes them by any cut."""
-    grammar = (FOLDER / f"{name}.lark").read_text()
+    grammar = grammar_of(name).source
     machine = machine_of(grammar)
     judge = lark.Lark(grammar, parser="earley", lexer="dynamic_complete", ambiguity="forest")
-    texts = listed(name)
+    texts = texts_of(name)
     short = [text for said in texts for text in texts[said] if len(text) < 120]
     assert len(short) > 12
     differ = []
@@ -91,50 +80,6 @@ def test_texts_of_real_grammars_are_larks(name):
         if accepts(machine, text.encode()) != taken:
             differ.append(text)
     assert differ == CUT_COMMENTS.get(name, [])
-
-
-# Longest match: against plain Earley over lexemes, and the other engine.
-
-
-def test_longest_match_is_as_defined():
-    """All texts of up to six letters: which go on, and which are complete."""
-    outcomes = Counter()
-
-    @settings(max_examples=40)
-    @given(lexed_cfgs())
-    def check(cfg):
-        machine, twin = machine_of(cfg, "longest"), LexedEarley(cfg)
-        agenda = [b""]
-        while agenda:
-            text = agenda.pop()
-            row = machine.run_text(text)
-            assert (row >= 0) == twin.goes_on(text), text
-            if row < 0:
-                continue
-            assert machine.can_end(row) == twin.accepts(text), text
-            outcomes[machine.can_end(row)] += 1
-            if len(text) < 6:
-                agenda += [text + letter for letter in (b"a", b"b", b"c")]
-
-    check()
-    assert min(outcomes[True], outcomes[False]) > 500
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3, unique=True),
-    st.text("ab", min_size=10, max_size=40).map(str.encode),
-)
-def test_long_texts_of_any_lexemes(patterns, text):
-    """One list of all lexemes: fallbacks live long, and have fallbacks of their own."""
-    cfg = make_cfg(tuple(patterns), {"s": [(), *(("s", pattern) for pattern in patterns)]})
-    machine, twin = machine_of(cfg, "longest"), LexedEarley(cfg)
-    for size in range(len(text) + 1):
-        row = machine.run_text(text[:size])
-        assert (row >= 0) == twin.goes_on(text[:size])
-        if row < 0:
-            break
-        assert machine.can_end(row) == twin.accepts(text[:size])
 
 
 # Special tokens.
