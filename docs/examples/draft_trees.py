@@ -99,7 +99,7 @@ def main() -> None:
     ways: list[tuple[str, str, Callable[..., object]]] = [
         ("ours, one call", "pushdown_trie", tokdfa.fill_tree),
         ("ours, node by node", "pushdown_trie", node_by_node),
-        ("xgrammar, its call", "xgrammar", lambda matcher, *tree: traverse(matcher._peer, *tree)),
+        ("xgrammar, its call", "xgrammar", lambda matcher, *tree: traverse(matcher.peer, *tree)),
         ("xgrammar, rollback", "xgrammar", tokdfa.fill_tree),
         ("llguidance, rollback", "llguidance", tokdfa.fill_tree),
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tokdfa.core.stored_file import Format, load_arrays, pack_arrays
+from tokdfa.core.stored_file import FileFormat, load_arrays, pack_arrays
 from tokdfa.errors import StoreError, TokenizerError
 from tokdfa.proper.pretokenizer_dfa import FORMAT as MARKED
 from tokdfa.proper.pretokenizer_dfa import MarkedDfa
@@ -19,7 +19,7 @@ from tokdfa.proper.pretokenizer_dfa import MarkedDfa
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = Format("test", 1)
+FORMAT = FileFormat("test", 1)
 ARRAYS = {
     "numbers": np.arange(12, dtype=np.int32).reshape(3, 4),
     "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),

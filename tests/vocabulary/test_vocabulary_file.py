@@ -98,13 +98,13 @@ def test_damage_costs_time_only(folder: Path) -> None:
 def test_arrays_that_do_not_fit_are_not_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch, array: str, change: Any
 ) -> None:
-    write = vocabulary_file.Format.write
+    write = vocabulary_file.FileFormat.write
 
     def write_other(self: Any, path: Any, header: Any, arrays: Any, **options: Any) -> None:
         other = arrays[array].copy()[:-1] if change is None else arrays[array] + change
         write(self, path, header, {**arrays, array: other}, **options)
 
-    monkeypatch.setattr(vocabulary_file.Format, "write", write_other)
+    monkeypatch.setattr(vocabulary_file.FileFormat, "write", write_other)
     _ = load_kept(b"content", "", made).vocabulary.trie
     assert isinstance(load_kept(b"content", "", made), LoadedTokenizer)
 

@@ -65,7 +65,7 @@ from tokdfa.vocabulary.mask_store import add_tokens_kernel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.proper_merge.proper_states import Choices, ProperStates, State
+    from tokdfa.backends.proper_merge.proper_states import ProperStates, SplitMask, State
     from tokdfa.backends.situation_source import SituationSource
     from tokdfa.mask import Mask
 
@@ -125,7 +125,7 @@ class ProperLiveness:
         self._row, self._targets = lru_cache(RECENT)(self._read_row), lru_cache(RECENT)(texts.targets)
         self._readable = lru_cache(READABLE)(self._read_mask)
         self._scratch = masks.allocate_mask(self._size)
-        self._choices: dict[tuple[int, bool, tuple[int, ...]], Choices] = {}
+        self._choices: dict[tuple[int, bool, tuple[int, ...]], SplitMask] = {}
         self._bits: dict[tuple[int, int], Mask] = {}
         self._groups: dict[tuple[int, int, int], _Followers | None] = {}
         self._witnesses: list[int] = []
@@ -149,7 +149,7 @@ class ProperLiveness:
         """Whether the text may end here, for both sides."""
         return self.states.can_end(proper) and self.texts.can_end(situation)
 
-    def _make_choices(self, situation: int, fresh: bool, keys: tuple[int, ...]) -> Choices:
+    def _make_choices(self, situation: int, fresh: bool, keys: tuple[int, ...]) -> SplitMask:
         """What the last token has a say in, and what it has not; `fresh`: a piece has just begun."""
         with self._lock:
 

@@ -51,12 +51,12 @@ Seen = frozenset[tuple[str, Any]]
 START: State = ((VALUE, 1),)
 
 
-class Text:
+class HeldText:
     """A text as its last byte and what was before: states of a long item share what they have in common."""
 
     __slots__ = ("_hash", "before", "byte")
 
-    def __init__(self, before: Text | None, byte: int) -> None:
+    def __init__(self, before: HeldText | None, byte: int) -> None:
         self.before, self.byte = before, byte
         self._hash: int = hash((byte, None if before is None else before._hash))
 
@@ -64,8 +64,8 @@ class Text:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        one: Text | None = self
-        two = other if isinstance(other, Text) else None
+        one: HeldText | None = self
+        two = other if isinstance(other, HeldText) else None
         while one is not two:
             if one is None or two is None or one._hash != two._hash or one.byte != two.byte:
                 return False
@@ -80,7 +80,7 @@ class Text:
 
     def written(self) -> bytes:
         """All of it. O(bytes)."""
-        found, here = bytearray(), self  # type: bytearray, Text | None
+        found, here = bytearray(), self  # type: bytearray, HeldText | None
         while here is not None:
             found.append(here.byte)
             here = here.before
@@ -162,7 +162,7 @@ class Scanner:
         """`state` with the byte in the texts of items that are arrays or objects; one of these may have closed."""
         if not any(frame[0] == HELD for frame in state):
             return state
-        state = tuple((HELD, Text(frame[1], byte)) if frame[0] == HELD else frame for frame in state)
+        state = tuple((HELD, HeldText(frame[1], byte)) if frame[0] == HELD else frame for frame in state)
         if state[-1][0] != HELD:
             return None if byte in b'"]}' and self._must_differ(state) else state
         *outer, (_, number, count, is_next, seen), (_, text) = state

@@ -5,9 +5,9 @@ with zeros for those digits. Its format says where: the footer of a Parquet file
 comment or key of a text. So other programs read the file as before, and a changed bit anywhere is noticed.
 
 Whatever is arrays is a numpy archive (.npz) without pickled objects, one of whose arrays is a *header*: JSON with the
-name and version of its `Format` and whatever the writer adds. What is made on a machine once and kept is named by all
-that it depends on, the code that makes it included (`code_stamp`); `Format.keep` reads it, or makes it and writes it.
-A rename replaces a file at once, so readers need no lock, and of two writers one is the last.
+name and version of its `FileFormat` and whatever the writer adds. What is made on a machine once and kept is named by
+all that it depends on, the code that makes it included (`code_stamp`); `FileFormat.keep` reads it, or makes it and
+writes it. A rename replaces a file at once, so readers need no lock, and of two writers one is the last.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def code_stamp(*sources: str) -> str:
 
 
 @dataclass(frozen=True)
-class Format:
+class FileFormat:
     """A format of files: the name and version that headers say.
 
     `error`: what reading and writing raise; `what` and `remedy`: for its message, what a file should be, and what to do

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tokdfa.models.base import LanguageModel
 
 
-class Step(NamedTuple):
+class WeightedToken(NamedTuple):
     """The token of a step, None if no token with a probability is allowed, and its weight, 0 then."""
 
     token: int | None
@@ -80,7 +80,7 @@ def propose_by_checks(
     return token, float(np.log(weight)) if token is not None else -np.inf
 
 
-def adaptive_step(row: Floats, allows: Callable[[int], bool], generator: np.random.Generator) -> Step:
+def adaptive_step(row: Floats, allows: Callable[[int], bool], generator: np.random.Generator) -> WeightedToken:
     """One properly weighted token; see the module's docstring.
 
     `row`: log-probabilities, float64, shape (V,); `allows`: the check of a token, asked once at most about each. O(V)
@@ -89,10 +89,10 @@ def adaptive_step(row: Floats, allows: Callable[[int], bool], generator: np.rand
     remaining = _Remaining(row)
     token = remaining.draw_allowed(allows, generator)
     if token is None:
-        return Step(None, 0.0)
+        return WeightedToken(None, 0.0)
     mass = remaining.mass
     remaining.draw_allowed(lambda other: other == token or allows(other), generator)
-    return Step(token, mass / (remaining.refusals + 1))
+    return WeightedToken(token, mass / (remaining.refusals + 1))
 
 
 class _Remaining:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.decoding.draws import Costs, Draws, Eos, Target, check_count
-from tokdfa.decoding.prefix_tree import Node, Path, happens
+from tokdfa.decoding.prefix_tree import Path, PrefixNode, happens
 from tokdfa.decoding.sampling import Floats, draw_index, log_total, random_generator
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _Walk:
 
     def __init__(self, target: Target, generator: np.random.Generator) -> None:
         self._target, self._generator = target, generator
-        self.root = Node()
+        self.root = PrefixNode()
         self.path = Path(target, Costs())
         self.drafts = 0
 
@@ -85,7 +85,7 @@ class _Walk:
 
         A look is at a prefix without a next token, each of which costs a mask and a row.
         """
-        following: dict[Node, int] = {}
+        following: dict[PrefixNode, int] = {}
         self.drafts += 1
         for _ in range(most):
             if self.root.log_bound == -np.inf:
@@ -97,7 +97,7 @@ class _Walk:
             self._look(nodes, following)
         return None
 
-    def _follow(self, following: dict[Node, int]) -> list[Node]:
+    def _follow(self, following: dict[PrefixNode, int]) -> list[PrefixNode]:
         """The nodes along the next tokens, from the root to one without a next token."""
         nodes = [self.root]
         while (token := following.get(nodes[-1])) is not None:
@@ -106,7 +106,7 @@ class _Walk:
             nodes.append(nodes[-1].children[token][1])
         return nodes
 
-    def _look(self, nodes: list[Node], following: dict[Node, int]) -> None:
+    def _look(self, nodes: list[PrefixNode], following: dict[PrefixNode, int]) -> None:
         """Give the last of the nodes a next token, tighten the bounds, and go back where that is due."""
         last, depth = nodes[-1], len(nodes) - 1
         before = [node.log_bound for node in nodes]
@@ -132,7 +132,12 @@ class _Walk:
         self.drafts += has_left
 
     def _draw_next(
-        self, node: Node, tokens: Tokens, logs: Floats, following: dict[Node, int], without: int | None = None
+        self,
+        node: PrefixNode,
+        tokens: Tokens,
+        logs: Floats,
+        following: dict[PrefixNode, int],
+        without: int | None = None,
     ) -> None:
         """Draw the next token of a node in proportion to p times bound, any but `without`; none if there is no mass."""
         expected = node.expected(tokens, logs)

@@ -1,7 +1,7 @@
 """Prefixes that were seen, with upper bounds on what completes them, and the path that is being walked.
 
-Let ``c(u) = sum of p(rest | u)`` over all ways to complete the prefix u within the constraint. A `Node` has an upper
-bound on it: 1 for a prefix that was never seen, and for one that was
+Let ``c(u) = sum of p(rest | u)`` over all ways to complete the prefix u within the constraint. A `PrefixNode` has an
+upper bound on it: 1 for a prefix that was never seen, and for one that was
 
     bound(u) = sum over the tokens a that may follow of p(a | u) * bound(ua),        bound = 1 after an end token.
 
@@ -43,7 +43,7 @@ def happens(chance: float, generator: np.random.Generator) -> bool:
     return chance > 1 - ROUNDING or draw_index(np.array([chance, 1.0]), generator) == 0
 
 
-class Node:
+class PrefixNode:
     """A prefix that was seen. `log_bound`: the log of its bound; `children`: token -> log p(token | prefix), its node.
 
     `log_untried`: the log of the mass, after this prefix, of all tokens that may come and have no node; `is_known`:
@@ -56,7 +56,7 @@ class Node:
         self.log_bound = 0.0
         self.log_untried = 0.0
         self.is_known = False
-        self.children: dict[int, tuple[float, Node]] = {}
+        self.children: dict[int, tuple[float, PrefixNode]] = {}
 
     def tighten(self) -> None:
         """Compute the bound anew from those of the children."""
@@ -77,9 +77,9 @@ class Node:
         self.log_untried = log_total(untried)
         self.is_known = True
 
-    def enter(self, tokens: Tokens, logs: Floats, place: int) -> Node:
+    def enter(self, tokens: Tokens, logs: Floats, place: int) -> PrefixNode:
         """The node of ``tokens[place]``, made if there is none. Arguments as in `expected`."""
-        _, child = self.children.setdefault(int(tokens[place]), (float(logs[place]), Node()))
+        _, child = self.children.setdefault(int(tokens[place]), (float(logs[place]), PrefixNode()))
         self.look(tokens, logs)
         return child
 
@@ -177,7 +177,7 @@ class TreeSampler:
         self._target = Target(model, compiled, context, max_tokens, eos)
         self._backtrack = backtrack
         self._generator = random_generator(seed)
-        self._root = Node()
+        self._root = PrefixNode()
 
     def _draw(self, samples: int, max_drafts: int) -> Drafts:
         """`samples` complete drafts, or fewer if `max_drafts` do not give them or no mass is left."""
@@ -204,7 +204,7 @@ class TreeSampler:
         log_bounds, log_weights = np.array([logs for _, *logs in kept]).reshape(-1, 2).T
         return Drafts(path.costs, sequences, log_bounds, log_weights, begun)
 
-    def _walk(self, path: Path, nodes: list[Node]) -> float | None:
+    def _walk(self, path: Path, nodes: list[PrefixNode]) -> float | None:
         """Walk a draft, appending its nodes; the log of its weight, None if it did not come to its end."""
         log_weight = 0.0
         while not path.is_complete(depth := len(nodes) - 1):

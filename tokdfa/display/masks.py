@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = 8
 
 
-class Group(NamedTuple):
+class MaskGroup(NamedTuple):
     """The allowed tokens that begin with `prefix`: ids by length and number; `of`: tokens that begin with it at all."""
 
     prefix: bytes
@@ -63,7 +63,7 @@ class MaskView(View):
         """Whether an end token is allowed."""
         return bool(self.ends)
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[MaskGroup]:
         """The rows of the whole table, those with the most tokens first, then in the order of their bytes."""
         vocab = self.vocab
         if not len(self._texts):
@@ -77,11 +77,11 @@ class MaskView(View):
         all_bytes = np.bincount(
             vocab.byte_data[vocab.offsets[alike[vocab.lengths[alike] > place]] + place], minlength=256
         )
-        found = [Group(shared, whole, int((vocab.lengths[alike] == place).sum()))] if len(whole) else []
+        found = [MaskGroup(shared, whole, int((vocab.lengths[alike] == place).sum()))] if len(whole) else []
         for byte in np.unique(allowed_bytes).tolist():
             tokens = longer[allowed_bytes == byte]
             ranked = tokens[np.lexsort((tokens, vocab.lengths[tokens]))]
-            found.append(Group(shared + bytes([byte]), ranked, int(all_bytes[byte])))
+            found.append(MaskGroup(shared + bytes([byte]), ranked, int(all_bytes[byte])))
         return sorted(found, key=lambda group: (-len(group.tokens), group.prefix))
 
     def _shared_prefix(self) -> bytes:
@@ -135,7 +135,7 @@ class MaskView(View):
             )
         return "".join(parts)
 
-    def _row(self, group: Group) -> tuple[str, str, str, str]:
+    def _row(self, group: MaskGroup) -> tuple[str, str, str, str]:
         examples: dict[bytes, str] = {}  # several tokens may spell the same
         for token in group.tokens.tolist():
             spelled = self.vocab.token_bytes(token)

@@ -18,7 +18,7 @@ import numpy as np
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
-from tokdfa.core.stored_file import Format
+from tokdfa.core.stored_file import FileFormat
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.program.json_text import escapes_of, read_characters, string_terminal
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.core.stored_file import Arrays, Header
 
-PROGRAM_FORMAT = Format("tokdfa pushdown program", 5, SavedIndexError, "saved program", "compile and save it again")
+PROGRAM_FORMAT = FileFormat("tokdfa pushdown program", 5, SavedIndexError, "saved program", "compile and save it again")
 
 
 def write_program(

@@ -28,7 +28,7 @@ import numpy as np
 from tokdfa.automata.explore import explore
 from tokdfa.automata.minimize import minimize
 from tokdfa.proper.pretokenizer_classes import ScalarClasses, common_scalar_classes, scalar_classes
-from tokdfa.proper.pretokenizer_program import AT_END, Op, Program, Vectors, compile_pattern, list_vectors
+from tokdfa.proper.pretokenizer_program import AT_END, Op, PatternProgram, Vectors, compile_pattern, list_vectors
 from tokdfa.regex.syntax_tree import EMPTY_NODE, LookAhead
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _letters(class_count: int) -> npt.NDArray[np.uint8]:
     return np.minimum(np.arange(256), class_count + 1).astype(np.uint8)
 
 
-def _determinize(program: Program, vectors: Vectors, rule: SegmentRule, class_count: int) -> Dfa:
+def _determinize(program: PatternProgram, vectors: Vectors, rule: SegmentRule, class_count: int) -> Dfa:
     """The subset construction of the module's docstring. A state is the bytes of its array of codes.
 
     Codes: the number of the READ to be done; `stretch` within a stretch without match; from `ended` on, a segment has
@@ -171,7 +171,7 @@ def _determinize(program: Program, vectors: Vectors, rule: SegmentRule, class_co
     return explore(start.tobytes(), successors, accepts, _letters(class_count), STATE_LIMIT)
 
 
-def _winning_points(program: Program, vectors: Vectors, matched: int) -> Codes:
+def _winning_points(program: PatternProgram, vectors: Vectors, matched: int) -> Codes:
     """Where the winning path from each instruction stands before the next character, by guess.
 
     int16, shape (instructions, vectors): a READ, or `matched` at the end of the match. Where nothing succeeds there is

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.core.locks import cached_property
-from tokdfa.core.stored_file import Format
+from tokdfa.core.stored_file import FileFormat
 from tokdfa.errors import AutomatonError, TokenizerError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tokdfa.core.stored_file import Arrays, Header
 
-FORMAT = Format("tokdfa marked pre-tokenizer", 1, TokenizerError, "saved automaton", "build it again")
+FORMAT = FileFormat("tokdfa marked pre-tokenizer", 1, TokenizerError, "saved automaton", "build it again")
 #: A byte that occurs in no UTF-8 text, so that it can stand for the marker in an automaton over bytes.
 MARKER_BYTE = 0xFF
 _ARRAYS = ("transitions", "byte_class", "marker", "accepting")

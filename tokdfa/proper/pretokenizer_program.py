@@ -86,7 +86,7 @@ class Instruction:
 
 
 @dataclass
-class Program:
+class PatternProgram:
     """Instructions, the number of the first, and the character sets that READ refers to."""
 
     sets: list[SourceSet]
@@ -127,15 +127,15 @@ class Vectors:
     before: npt.NDArray[np.int32]
 
 
-def compile_pattern(tree: Node) -> Program:
+def compile_pattern(tree: Node) -> PatternProgram:
     """The program of a pattern. Linear in the expanded pattern; LimitExceeded past INSTRUCTION_LIMIT."""
-    program = Program(source_sets(tree))
+    program = PatternProgram(source_sets(tree))
     compiler = _Compiler(program)
     program.start = compiler.compile(tree, compiler.add(Op.MATCH))
     return program
 
 
-def list_vectors(program: Program, holds: npt.NDArray[np.bool_]) -> Vectors:
+def list_vectors(program: PatternProgram, holds: npt.NDArray[np.bool_]) -> Vectors:
     """All vectors, breadth-first from the end of the text. `holds`: bool, (sets, classes): which sets hold which.
 
     O(vectors x classes x instructions), in numpy; LimitExceeded past VECTOR_LIMIT vectors.
@@ -171,7 +171,7 @@ def list_vectors(program: Program, holds: npt.NDArray[np.bool_]) -> Vectors:
     return Vectors(np.stack(known, axis=1), np.ascontiguousarray(np.array(before, dtype=np.int32).T))
 
 
-def _evaluate(program: Program, order: list[int], levels: npt.NDArray[np.uint8], *, end_of_text: bool) -> None:
+def _evaluate(program: PatternProgram, order: list[int], levels: npt.NDArray[np.uint8], *, end_of_text: bool) -> None:
     """Fill in all instructions but READ, by the rules of the module's docstring. `levels`: (instructions, ...)."""
     for place, step in enumerate(program.instructions):
         if step.op == Op.MATCH:
@@ -195,7 +195,7 @@ def _evaluate(program: Program, order: list[int], levels: npt.NDArray[np.uint8],
 class _Compiler:
     """Adds instructions, each part of the tree after what follows it, so that its continuation is known."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PatternProgram) -> None:
         self.program = program
         self.set_numbers = {(wanted.origin, wanted.source): n for n, wanted in enumerate(program.sets)}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.core.folders import cache_folder
-from tokdfa.core.stored_file import Format, code_stamp
+from tokdfa.core.stored_file import FileFormat, code_stamp
 from tokdfa.proper.byte_fallback import ByteFallback, build_byte_fallback
 from tokdfa.proper.canonical import Canonicity
 from tokdfa.proper.derivations import Derivations, derive_tokens, merge_letters
@@ -50,7 +50,7 @@ _SOURCES = (
     *(f"proper/{name}.py" for name in ("byte_fallback", "derivations", "merge_tree")),
     *(f"proper/{name}.py" for name in ("intervals", "merge_rules", "rules_cache")),
 )
-_FORMAT = Format("tokdfa merge rules", 1)
+_FORMAT = FileFormat("tokdfa merge rules", 1)
 
 
 def rules_folder() -> Path:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tokdfa.core.folders import cache_folder
 from tokdfa.core.locks import cached_property
-from tokdfa.core.stored_file import Format, code_stamp
+from tokdfa.core.stored_file import FileFormat, code_stamp
 from tokdfa.errors import StoreError, TokenizerError
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT, TokenTrie
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -43,7 +43,7 @@ _SOURCES = (
         for name in ("gguf_file", "huggingface_spelling", "trie", "vocabulary", "vocabulary_file")
     ),
 )
-_FORMAT = Format("tokdfa vocabulary", 1)
+_FORMAT = FileFormat("tokdfa vocabulary", 1)
 
 
 def load_kept(

@@ -58,7 +58,7 @@ class LexerState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Context:
+class LexerContext:
     """What the lexer tries in some states of the parser. `terminals`: in order; `names`: regex -> the strings that it
     stands for; `accepted`: the terminals that the parser's tables have an action for there.
     """
@@ -82,7 +82,7 @@ class Contextual:
     def __init__(
         self,
         automata: Sequence[Dfa],
-        contexts: Sequence[Context],
+        contexts: Sequence[LexerContext],
         ignored: Iterable[int],
         following: Sequence[Iterable[int]],
         first: int,

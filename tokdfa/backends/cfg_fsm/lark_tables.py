@@ -36,7 +36,7 @@ END_NAME = "$END"
 
 
 @dataclass(frozen=True)
-class Terminal:
+class LarkTerminal:
     """A terminal. `regexp`: as Lark gives it to `re`; `is_string`: written as a string; `flags`: of the pattern."""
 
     name: str
@@ -59,7 +59,7 @@ class LalrTables:
     derives some sequence of terminals.
     """
 
-    terminals: tuple[Terminal, ...]
+    terminals: tuple[LarkTerminal, ...]
     ignored: frozenset[int]
     actions: npt.NDArray[np.int32]
     gotos: npt.NDArray[np.int32]
@@ -286,9 +286,9 @@ def _make_tables(
     )
 
 
-def _read_terminal(terminal: Any) -> Terminal:
+def _read_terminal(terminal: Any) -> LarkTerminal:
     pattern = terminal.pattern
-    return Terminal(
+    return LarkTerminal(
         terminal.name,
         terminal.user_repr(),
         pattern.to_regexp(),
@@ -314,5 +314,5 @@ def one_terminal_tables(may_be_empty: bool) -> LalrTables:
     actions = np.array([[2, -2 if may_be_empty else 0], [0, -1], [0, 0]], dtype=np.int32)
     gotos = np.array([[2], [-1], [-1]], dtype=np.int32)
     lengths, lefts = np.array([1, 0], dtype=np.int32), np.zeros(2, dtype=np.int32)
-    terminal = Terminal("TEXT", "TEXT", "", False, "", frozenset(), 0)
+    terminal = LarkTerminal("TEXT", "TEXT", "", False, "", frozenset(), 0)
     return LalrTables((terminal,), frozenset(), actions, gotos, lengths, lefts, 0, 2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.backends.cfg_fsm.contextual import Context, Contextual
+from tokdfa.backends.cfg_fsm.contextual import Contextual, LexerContext
 from tokdfa.backends.cfg_fsm.hypotheses import Hypotheses
 from tokdfa.backends.cfg_fsm.lark_errors import place_of
 from tokdfa.backends.cfg_fsm.lark_tables import one_terminal_tables, read_tables
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.backends.cfg_fsm.lark_tables import LalrTables, Terminal
+    from tokdfa.backends.cfg_fsm.lark_tables import LalrTables, LarkTerminal
     from tokdfa.constraint import Constraint
 
 #: What it takes to run a string through an automaton.
@@ -101,7 +101,7 @@ def refuse_additions(grammar: Grammar) -> None:
         )
 
 
-def _automaton(terminal: Terminal, text: str) -> Dfa:
+def _automaton(terminal: LarkTerminal, text: str) -> Dfa:
     try:
         return match_automaton(terminal.regexp)
     except RegexSyntaxError as error:
@@ -111,7 +111,7 @@ def _automaton(terminal: Terminal, text: str) -> Dfa:
         raise LimitExceeded(f"{terminal.shown}: {error}", limit=error.limit, value=error.value) from None
 
 
-def _contexts(tables: LalrTables, automata: Sequence[Dfa]) -> tuple[list[Context], npt.NDArray[np.int32]]:
+def _contexts(tables: LalrTables, automata: Sequence[Dfa]) -> tuple[list[LexerContext], npt.NDArray[np.int32]]:
     """The distinct contexts, and the context of each state (int32)."""
     taken = _strings_of_regexes(tables.terminals, automata)
     numbers: dict[frozenset[int], int] = {}
@@ -121,7 +121,7 @@ def _contexts(tables: LalrTables, automata: Sequence[Dfa]) -> tuple[list[Context
     return [_context(tables, accepted, taken) for accepted in numbers], context_of
 
 
-def _context(tables: LalrTables, accepted: frozenset[int], taken: Mapping[int, Sequence[int]]) -> Context:
+def _context(tables: LalrTables, accepted: frozenset[int], taken: Mapping[int, Sequence[int]]) -> LexerContext:
     present = sorted(accepted | tables.ignored)
     names: dict[int, tuple[int, ...]] = {}
     embedded: set[int] = set()
@@ -131,10 +131,10 @@ def _context(tables: LalrTables, accepted: frozenset[int], taken: Mapping[int, S
             names[regex] = strings
             flags = tables.terminals[regex].flags
             embedded |= {string for string in strings if tables.terminals[string].flags <= flags}
-    return Context(tuple(terminal for terminal in present if terminal not in embedded), names, accepted)
+    return LexerContext(tuple(terminal for terminal in present if terminal not in embedded), names, accepted)
 
 
-def _strings_of_regexes(terminals: Sequence[Terminal], automata: Sequence[Dfa]) -> dict[int, tuple[int, ...]]:
+def _strings_of_regexes(terminals: Sequence[LarkTerminal], automata: Sequence[Dfa]) -> dict[int, tuple[int, ...]]:
     """Regex -> the strings of its priority that it matches as a whole; those Lark gives it when both may come."""
     strings = [(number, one.priority, one.value.encode()) for number, one in enumerate(terminals) if one.is_string]
     found = {}

@@ -79,10 +79,10 @@ class Exit:
 
     def __init__(self, bit: int, label: int, residue: int, tokens: Ids, rests: Ids) -> None:
         self.bit, self.label, self.residue, self.tokens, self.rests = bit, label, residue, tokens, rests
-        self.children: dict[int, Node] = {}
+        self.children: dict[int, TreeNode] = {}
 
 
-class Node:
+class TreeNode:
     """See the module. `groups`: what each can end in, and its tokens, packed (uint32) if they are many."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Speculation:
     def clear(self) -> None:
         """Forget all vectors and nodes."""
         self._vectors: dict[int, RestVectors] = {}
-        self._roots: dict[int, Node] = {}
+        self._roots: dict[int, TreeNode] = {}
         #: By hypothesis: what it allows, packed groups and the tokens of the others.
         self._allowed: dict[Hypothesis, tuple[list[Words], Ids]] = {}
         self.nbytes = 0
@@ -175,7 +175,7 @@ class Speculation:
         self.counters["nodes_passed"] += len(agenda)
         return found
 
-    def root(self, state: int) -> Node | None:
+    def root(self, state: int) -> TreeNode | None:
         """The node of a lexer state to which all tokens come; None if there is no room."""
         if state not in self._roots:
             made = self._make_node(state, self.table.tokens, self.table.wholes)
@@ -184,7 +184,7 @@ class Speculation:
             self._roots[state] = made
         return self._roots[state]
 
-    def child(self, leaving: Exit, context: int) -> Node | None:
+    def child(self, leaving: Exit, context: int) -> TreeNode | None:
         """The node after an exit, one for all contexts in which the next lexeme begins alike; None without room."""
         state = int(self.hypotheses.lexer.starts[leaving.residue, context])
         child = leaving.children.get(state)
@@ -208,14 +208,14 @@ class Speculation:
             self.nbytes += found.nbytes
         return found
 
-    def _make_node(self, state: int, tokens: Ids, rests: Ids) -> Node | None:
+    def _make_node(self, state: int, tokens: Ids, rests: Ids) -> TreeNode | None:
         """The node of lexer state `state` and the pairs (tokens[i], rests[i]); None if there is no room."""
         if self.nbytes > self.limit:
             self._drop_vectors()
         if self.nbytes > self.limit:
             return None
         self.counters["nodes_made"] += 1
-        node, found = Node(), self.hypotheses.lexer.outcomes
+        node, found = TreeNode(), self.hypotheses.lexer.outcomes
         class_ends, inside, outcome_ends, left, further = _join_pairs_kernel(
             *self._make_vectors(state), self._class_of, len(self._class_ends), len(found), tokens, rests
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.cfg_fsm.machine import Machine
-    from tokdfa.backends.cfg_fsm.speculation import Node, Speculation
+    from tokdfa.backends.cfg_fsm.speculation import Speculation, TreeNode
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Ids = npt.NDArray[np.int32]
@@ -39,7 +39,7 @@ class _Branch(NamedTuple):
     parent: int
     state: int
     stack: int
-    node: Node | None
+    node: TreeNode | None
     arriving: int
     terminal: str
     residue: int

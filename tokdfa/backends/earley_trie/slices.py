@@ -132,7 +132,7 @@ def slice_set(vocab: Vocabulary, text: str) -> SliceSet:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SlicePlan:
     """How a mask is made: the slices applied, their tokens as uint32 words of V + 1 bits, how many these are, and the
     trie that is walked. Shared by lexer states.
     """
@@ -195,8 +195,8 @@ class Slicer:
     def __init__(self, machine: Machine, slices: SliceSet, budget: int) -> None:
         self.machine, self.slices = machine, slices
         self._proofs = [Containment(automaton, machine.lexer, budget) for automaton in slices.automata]
-        self._plans: dict[int, Plan] = {}
-        self._same: dict[tuple[int, ...], Plan] = {}
+        self._plans: dict[int, SlicePlan] = {}
+        self._same: dict[tuple[int, ...], SlicePlan] = {}
         self._applied = self._tokens = self._avoided = 0
 
     @property
@@ -219,7 +219,7 @@ class Slicer:
         self._tokens += plan.token_count
         self._avoided += bool(plan.applied)
 
-    def plan(self, state: int) -> Plan:
+    def plan(self, state: int) -> SlicePlan:
         """What to apply and what to walk in a lexer state. The first time, a proof for each slice and component."""
         found = self._plans.get(state)
         if found is None:
@@ -236,7 +236,7 @@ class Slicer:
                 padded = np.zeros(32 * (len(tokens) // 32 + 1), dtype=np.bool_)
                 padded[: len(tokens)] = tokens
                 words = np.packbits(padded, bitorder="little").view(np.uint32)
-                self._same[key] = Plan(key, words, int(tokens.sum()), slices.trie_without(tokens))
+                self._same[key] = SlicePlan(key, words, int(tokens.sum()), slices.trie_without(tokens))
             found = self._plans[state] = self._same[key]
         return found
 

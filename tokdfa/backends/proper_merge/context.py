@@ -32,7 +32,7 @@ Hypotheses = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Context:
+class ReadContext:
     """What the tokens before the constrained text leave open.
 
     `last`: the token that the next one may merge with, -1 if the text begins here. `inside`: the state of the byte
@@ -44,7 +44,9 @@ class Context:
     hypotheses: Hypotheses
 
 
-def begun_text(canonicity: Canonicity, marked: MarkedDfa | None, dfa: Dfa, context: Sequence[int]) -> Context | None:
+def begun_text(
+    canonicity: Canonicity, marked: MarkedDfa | None, dfa: Dfa, context: Sequence[int]
+) -> ReadContext | None:
     """What `context` leaves open for the texts of `dfa`; None if their text begins anew after it.
 
     Reading costs a few us a token. Raises UnsupportedConstraint if a text goes on with the text of an isolated token,
@@ -78,7 +80,7 @@ def _since_last_cut(canonicity: Canonicity, context: Sequence[int]) -> Sequence[
     return context[cuts[-1] + 1 :] if cuts else context
 
 
-def read_context(canonicity: Canonicity, marked: MarkedDfa | None, context: Sequence[int]) -> Context:
+def read_context(canonicity: Canonicity, marked: MarkedDfa | None, context: Sequence[int]) -> ReadContext:
     """Follow `context` (token ids). O(bytes of the context x hypotheses), a few us a token.
 
     The text begins anew after what is no text to the pre-tokenizer. Raises VocabularyError for an id outside the
@@ -86,7 +88,7 @@ def read_context(canonicity: Canonicity, marked: MarkedDfa | None, context: Sequ
     """
     whole = canonicity.whole_pieces
     begin = 0 if marked is None else marked.start
-    beginning = Context(-1, 0, frozenset({(begin, whole.root)}))
+    beginning = ReadContext(-1, 0, frozenset({(begin, whole.root)}))
     here = beginning
     for token in _since_last_cut(canonicity, context):
         spelled = canonicity.vocabulary.token_bytes(token)
@@ -102,7 +104,7 @@ def read_context(canonicity: Canonicity, marked: MarkedDfa | None, context: Sequ
                 if after >= 0:
                     (proper if fits else improper).add((after, whole.after(so_far, token)))
         alive = proper or improper
-        here = Context(token, _inside(canonicity, here.inside, token), frozenset(alive)) if alive else beginning
+        here = ReadContext(token, _inside(canonicity, here.inside, token), frozenset(alive)) if alive else beginning
     return here
 
 

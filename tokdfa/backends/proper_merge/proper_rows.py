@@ -101,7 +101,7 @@ _BYTES_PER_ENTRY = 13
 NS_PER_ENTRY, PAID_ENTRIES = 20, 1 << 16
 
 
-class RowArrays(Struct, fields=("states", *_OF_STATES, *_OF_ENTRIES)):
+class TokenRowArrays(Struct, fields=("states", *_OF_STATES, *_OF_ENTRIES)):
     """What kernels take of `ProperRows`."""
 
 
@@ -132,7 +132,7 @@ class ProperRows:
         self._gather()
 
     def _gather(self) -> None:
-        self.struct = RowArrays(self.states.struct, *self.states.columns.values(), *self._entries)
+        self.struct = TokenRowArrays(self.states.struct, *self.states.columns.values(), *self._entries)
 
     @property
     def entry_count(self) -> int:

@@ -46,7 +46,7 @@ def begin_state(table: ProperTable) -> State:
     return -1, tuple(start * table.node_count + table.root for start in table.automaton.starts if start >= 0)
 
 
-class Choices:
+class SplitMask:
     """Mdirect and Mborder of one set of hypotheses: packed, or as lists of tokens where both are short."""
 
     __slots__ = ("after_border", "border_tokens", "direct", "direct_tokens")
@@ -90,7 +90,7 @@ class ProperStates:
         self.table = table
         self.canonicity: Canonicity = table.canonicity
         self._nodes = table.node_count
-        self._choices: dict[tuple[bool, tuple[int, ...]], Choices] = {}
+        self._choices: dict[tuple[bool, tuple[int, ...]], SplitMask] = {}
         self._kept_bytes, self._max_bytes = 0, max_bytes
         automaton = table.automaton
         self._can_stop, self._marker = automaton.can_stop.data, automaton.marker.data
@@ -192,7 +192,7 @@ class ProperStates:
             return -1
         return self._marker[key // self._nodes] * self._nodes + self.table.root
 
-    def _make_choices(self, fresh: bool, keys: tuple[int, ...]) -> Choices:
+    def _make_choices(self, fresh: bool, keys: tuple[int, ...]) -> SplitMask:
         choices = self.gather(fresh, keys, self.table.add_live_tokens, self.can_end((-1, keys)))
         with self.table.lock:
             if self._kept_bytes > self._max_bytes:
@@ -203,7 +203,7 @@ class ProperStates:
 
     def gather(
         self, fresh: bool, keys: tuple[int, ...], add_tokens: Callable[[int, Mask], None], can_end: bool
-    ) -> Choices:
+    ) -> SplitMask:
         """Mdirect and Mborder; `fresh`: the piece has just begun, so that no border stands here.
 
         `add_tokens`: adds the tokens of a key to a mask. End tokens are in the one that the last token has no say in.
@@ -217,7 +217,7 @@ class ProperStates:
         if can_end:
             for end in self.canonicity.vocabulary.end_tokens:
                 set_token(direct if fresh else after_border, end)
-        return Choices(direct, after_border, fresh)
+        return SplitMask(direct, after_border, fresh)
 
 
 @kernel
