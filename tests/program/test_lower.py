@@ -31,14 +31,14 @@ def test_equal_constraints_have_equal_keys():
         Choice(["a"]),
         Choice(["a", "b"]),
     ]
-    keys = [lower_regular(constraint).terminals[0].key for constraint in constraints]
+    keys = [lower_regular(constraint).source.terminals[0].key for constraint in constraints]
     assert len(set(keys)) == len(keys)
-    assert lower_regular(Regex("a")).terminals[0].key == keys[0]
-    assert lower_regular(Choice(["a", "b"])).terminals[0].key == keys[-1]
+    assert lower_regular(Regex("a")).source.terminals[0].key == keys[0]
+    assert lower_regular(Choice(["a", "b"])).source.terminals[0].key == keys[-1]
 
 
 def test_errors_come_when_a_text_is_made():
-    bad, empty = lower_regular(Regex("(a")).terminals[0], lower_regular(Regex("a(?!a)(?=a)")).terminals[0]
+    bad, empty = lower_regular(Regex("(a")).source.terminals[0], lower_regular(Regex("a(?!a)(?=a)")).source.terminals[0]
     with pytest.raises(RegexSyntaxError):
         bad.make()
     with pytest.raises(EmptyLanguageError, match="no text matches"):
@@ -101,4 +101,4 @@ def test_a_terminal_that_matches_nothing_is_named():
     nothing = store.intersection([store.literal(b"a"), store.literal(b"b")])
     cfg = Cfg((Lexeme("NONE", nothing, False, 7),), ("NONE", "s"), ((1, (0,)),), 1, -1, store)
     with pytest.raises(EmptyLanguageError, match=r"the terminal NONE \(line 7\)"):
-        lower_grammar(cfg, longest=False).terminals[0].make()
+        lower_grammar(cfg, longest=False).source.terminals[0].make()

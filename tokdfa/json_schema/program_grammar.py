@@ -98,12 +98,10 @@ class _ProgramGrammar:
 
     def __init__(self, program: Program, escapes: Escapes, max_instructions: int) -> None:
         self.program, self.limit = program, max_instructions
-        #: The program. A builder's arrays grow in place; those of numpy are slow to read number by number.
-        growing = program.source
-        self.code: Sequence[int] = growing.code if growing else program.code.ravel().tolist()
-        self.alternatives: Sequence[int] = growing.alternatives if growing else program.alternatives.tolist()
-        self.arguments: Sequence[int] = growing.arguments if growing else program.arguments.tolist()
-        self.entries: Sequence[int] = growing.entries if growing else program.entries.tolist()
+        #: Those of the program: they grow in place, while numpy's are slow to read number by number.
+        self.source = source = program.source
+        self.code, self.alternatives = source.code, source.alternatives
+        self.arguments, self.entries = source.arguments, source.entries
         self.strings = StringExpressions(escapes)
         self._uses: Counter[int] = Counter()
         #: The name of each lexeme, what makes its automaton, and its key, if it has one.
@@ -122,7 +120,6 @@ class _ProgramGrammar:
     def cfg(self) -> Cfg:
         """The grammar."""
         self._count_uses()
-        self.program = self.program.newest()
         start = self._nonterminal("text", self.program.start)
         while self._waiting:
             symbol, place = self._waiting.pop()
@@ -172,7 +169,7 @@ class _ProgramGrammar:
 
     def _too_large(self, written: Counter[int], callers: dict[int, int]) -> LimitExceeded:
         """The error that names the schema with most instructions; frames without a schema belong to their caller's."""
-        program, found = self.program.newest(), Counter[str]()
+        program, found = self.program, Counter[str]()
         for frame, count in written.items():
             while frame >= 0 and not program.frame_name(frame).startswith(("#", "not #")):
                 frame = callers[frame]
@@ -191,8 +188,7 @@ class _ProgramGrammar:
         while True:
             operation, first, second = self.code[3 * place : 3 * place + 3]
             if operation == LAZY:
-                assert self.program.source is not None
-                self.program.source.write(place)
+                self.source.write(place)
             elif operation == ANY and second == first + 1:
                 place = self.alternatives[first]
             else:
@@ -249,7 +245,7 @@ class _ProgramGrammar:
         table, low, high, other = (
             self.arguments[at + column] for column in (NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER)
         )
-        names, targets = self.program.name_tables[table].names, self._after_names(at)
+        names, targets = self.source.name_tables[table].names, self._after_names(at)
         if other >= 0:
             lexeme = self._strings((NAMES, table), f"none of {len(names)} names", lambda: self.strings.others(names))
             self._add_rule(symbol, self._sequence([lexeme], targets.pop()))
@@ -296,7 +292,7 @@ class _ProgramGrammar:
     def _counted(self, at: int) -> Symbol:
         least, cap, beyond = (self.arguments[at + column] for column in (COUNTED_MINIMUM, COUNTED_CAP, COUNTED_BEYOND))
         most = None if beyond == UNBOUNDED else cap + beyond
-        text = self.program.terminals[self.code[3 * self.arguments[at + COUNTED_TERMINAL] + 1]]
+        text = self.source.terminals[self.code[3 * self.arguments[at + COUNTED_TERMINAL] + 1]]
         if text.bounded is not None:
             return self._symbol_of(text.bounded(least, most))
         name = f"string of {least} or more characters" if most is None else f"string of {least} to {most} characters"
@@ -311,7 +307,7 @@ class _ProgramGrammar:
 
     def _text(self, number: int) -> Symbol:
         """The symbol of a lexeme that is a text of the program."""
-        return self._symbol_of(self.program.terminals[number])
+        return self._symbol_of(self.source.terminals[number])
 
     def _symbol_of(self, text: Terminal) -> Symbol:
         """The symbol of a lexeme that is a text."""

@@ -39,7 +39,7 @@ from tokdfa.program.program import (
 
 if TYPE_CHECKING:
     from tokdfa.program.builder import ProgramBuilder
-    from tokdfa.program.program import GrowingCode, Program
+    from tokdfa.program.program import Program
 
 Int32 = npt.NDArray[np.int32]
 
@@ -65,11 +65,8 @@ class _Linked:
         self.tokens: list[int] = []
         self.frames = np.zeros(0, dtype=np.int32)
         self.copied = 1
-        if self.source is None:
-            self.copy(program)
-        else:
-            with self.source.lock:
-                self.copy(self.source)
+        with self.source.lock:
+            self.copy()
 
     def place(self, place: int) -> int:
         """Where a place of the program is here."""
@@ -80,9 +77,9 @@ class _Linked:
         stretch = np.searchsorted(self.begins, places, side="right") - 1
         return np.where(places > 0, places + np.array(self.moves, dtype=np.int32)[stretch], places).astype(np.int32)
 
-    def copy(self, code: Program | GrowingCode) -> None:
+    def copy(self) -> None:
         """Copy what is not copied yet."""
-        builder = self.builder
+        builder, code = self.builder, self.source
         rows = np.array(code.code, dtype=np.int32).reshape(-1, 3)
         spend(NS_PER_INSTRUCTION * (len(rows) - self.copied), BYTES_PER_INSTRUCTION * (len(rows) - self.copied))
         self.terminals += map(builder.terminal, code.terminals[len(self.terminals) :])
@@ -95,14 +92,14 @@ class _Linked:
         move = len(builder.code) // 3 - self.copied
         self.begins.append(self.copied)
         self.moves.append(move)
-        self.move_rows(rows, code)
+        self.move_rows(rows)
         for frame, entry in zip(self.frames.tolist(), self.places(np.array(code.entries, dtype=np.int32)), strict=True):
             builder.entries[frame] = entry
         self.copied = len(rows)
 
-    def move_rows(self, rows: Int32, code: Program | GrowingCode) -> None:
+    def move_rows(self, rows: Int32) -> None:
         """Append `rows` from `copied` on to the builder, with all that they name."""
-        builder, known = self.builder, len(self.frames)
+        builder, code, known = self.builder, self.source, len(self.frames)
         new_frames = [builder.frame(name) for name in code.frame_names[known:]]
         self.frames = np.concatenate([self.frames, np.array(new_frames, dtype=np.int32)])
         alternatives = np.array(code.alternatives, dtype=np.int32)
@@ -162,9 +159,8 @@ class _Linked:
     def write(self, place: int) -> int:
         """Write what is LAZY at a place of the program, and copy it: the place here to go on at."""
         source = self.source
-        assert source is not None
         with source.lock:
             source.write(place)
-            self.copy(source)
+            self.copy()
             target = source.alternatives[source.code[3 * place + FIRST]]
         return self.place(target)

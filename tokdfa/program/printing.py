@@ -39,9 +39,8 @@ def format_program(program: Program) -> str:
     under the first of them. Frames that nothing calls are left out.
     """
     mode = "longest match" if program.longest else "every way to cut the text"
-    head = (
-        f"{len(program.code)} instructions, {len(program.entries)} frames, {len(program.terminals)} terminals; {mode}"
-    )
+    counts = len(program.code), len(program.entries), len(program.source.terminals)
+    head = "{} instructions, {} frames, {} terminals; ".format(*counts) + mode
     written: set[int] = set()
     lines = [head, *_format_part("the text", program.start, program, written)]
     for frame in _called_frames(program):
@@ -118,8 +117,8 @@ def _describe(place: int, program: Program) -> str:
     if operation == CALL:
         return f"call {program.frame_name(first)}"
     if operation == TERMINAL:
-        return f"terminal {program.terminals[first].label}" + (
-            ", the shortest" if program.terminals[first].shortest else ""
+        return f"terminal {program.source.terminals[first].label}" + (
+            ", the shortest" if program.source.terminals[first].shortest else ""
         )
     if operation == NAMES:
         return _describe_names(first, program)
@@ -129,12 +128,12 @@ def _describe(place: int, program: Program) -> str:
         return f"string of {length} characters" + (f", past {cap} -> {on}" if on >= 0 else "")
     if operation == LAZY:
         return "not written yet"
-    return f"token {program.token_sets[first].name}"
+    return f"token {program.source.token_sets[first].name}"
 
 
 def _describe_names(at: int, program: Program) -> str:
     table, low, _, other = program.arguments[at + NAMES_TABLE : at + NAMES_OTHER + 1].tolist()
-    names, targets = program.name_tables[table].names, _targets(at, program)
+    names, targets = program.source.name_tables[table].names, _targets(at, program)
     if len(set(targets)) == 1:
         said = " | ".join(map(repr, names[low : low + min(len(targets), 4)])) + (" | ..." if len(targets) > 4 else "")
         said += f" -> {targets[0]}"

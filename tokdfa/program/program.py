@@ -24,9 +24,8 @@ NAMES and COUNTED find their further arguments in a list of numbers, from a give
 `NAMES_TARGETS` and `COUNTED_TERMINAL` to `COUNTED_BEYOND` say which. They are for programs that read every way to cut
 the text, not for the longest match.
 
-A `Program` never changes. Where code is to be written yet, it keeps the `GrowingCode` that it was made of (`source`),
-and `Program.newest` is the program as that stands now. `tokdfa.program.builder` writes code, `tokdfa.program.printing`
-shows a program.
+The code of a `Program` is a `GrowingCode`, which never changes but where code is to be written yet.
+`tokdfa.program.builder` writes code, `tokdfa.program.printing` shows a program.
 
 *Lazy code.* Most of a large schema is never read by one text, so parts of a program are written when
 they are first needed: a LAZY instruction names a function that writes its code. Places never change their numbers.
@@ -43,7 +42,7 @@ Knuth's (1971) top-down parsing machine.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -87,10 +86,6 @@ COUNT_LIMIT, COUNT_STATES = 90_000, (1 << 21) - 2
 UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
 #: Instructions that may be written before a program is saved.
 MAX_WRITTEN = 200_000
-
-
-def _no_numbers() -> Int32:
-    return np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,50 +133,59 @@ class NameTable(NamedTuple):
         return cls(names, escapes, tuple(sorted(range(len(names)), key=names.__getitem__)))
 
 
-@dataclass(frozen=True, eq=False)
 class Program:
-    """A program. Immutable; `GrowingCode.build` makes one.
+    """A program, as its code stands now: where parts of that are written later, it grows.
 
-    `code`: int32, shape (instructions, 3): operation and two arguments (for ANY where its alternatives begin and end
-    in `alternatives`); `alternatives`: int32, places; `entries`: int32, the first place of each frame; `frame_names`;
-    `terminals` and `token_sets`: what TERMINAL and TOKEN name; `start`: the first place; `skip`: the place of a
-    TERMINAL that may stand wherever one may begin and means nothing, or -1 (only if `longest`; otherwise the program
-    itself says where); `longest`: a terminal ends only where no terminal that is alive can go on (maximal munch);
-    `arguments`: int32, those of NAMES and COUNTED; `name_tables`: what NAMES names; `source`: where code that is not
-    written yet will be; `written`: how often that was done.
+    `source`: its code; `start`: the first place; `skip`: the place of a TERMINAL that may stand wherever one may begin
+    and means nothing, or -1 (only if `longest`; otherwise the program itself says where); `longest`: a terminal ends
+    only where no terminal that is alive can go on (maximal munch). `GrowingCode.build` makes one.
     """
 
-    code: Int32
-    alternatives: Int32
-    entries: Int32
-    frame_names: tuple[str | Callable[[], str], ...]
-    terminals: tuple[Terminal, ...]
-    token_sets: tuple[SpecialTokens, ...]
-    start: int
-    skip: int = -1
-    longest: bool = False
-    arguments: Int32 = field(default_factory=_no_numbers)
-    name_tables: tuple[NameTable, ...] = ()
-    source: GrowingCode | None = None
-    written: int = 0
+    def __init__(self, source: GrowingCode, start: int, skip: int = -1, longest: bool = False) -> None:
+        self.source, self.start, self.skip, self.longest = source, start, skip, longest
+        self._arrays: tuple[Int32, Int32, Int32, Int32] | None = None
+        self._copied = 0, 0
+
+    def arrays(self) -> tuple[Int32, Int32, Int32, Int32]:
+        """`code`, `alternatives`, `entries` and `arguments`, kept until more is written."""
+        source = self.source
+        with source.lock:  # other threads may be writing
+            stand = len(source.code), len(source.written)
+            if self._arrays is None or self._copied != stand:
+                self._arrays, self._copied = source.copy_arrays(), stand
+            return self._arrays
+
+    @property
+    def code(self) -> Int32:
+        """int32, shape (instructions, 3): operation and two arguments; for ANY where its alternatives begin and end."""
+        return self.arrays()[0]
+
+    @property
+    def alternatives(self) -> Int32:
+        """int32: places that ANY leads to."""
+        return self.arrays()[1]
+
+    @property
+    def entries(self) -> Int32:
+        """int32: the first place of each frame."""
+        return self.arrays()[2]
+
+    @property
+    def arguments(self) -> Int32:
+        """int32: those of NAMES and COUNTED."""
+        return self.arrays()[3]
 
     def frame_name(self, frame: int) -> str:
         """The name of a frame, for people; one that is given as a function is made when it is asked for."""
-        name = self.frame_names[frame]
+        name = self.source.frame_names[frame]
         return name if isinstance(name, str) else name()
-
-    def newest(self) -> Program:
-        """The program as its source stands now."""
-        if self.source is None or len(self.source.written) == self.written:
-            return self
-        with self.source.lock:  # other threads may be writing
-            return self.source.build(self.start, skip=self.skip, longest=self.longest)
 
 
 class GrowingCode:
     """The code of a program as it stands now, and what is to be written of it yet.
 
-    The fields are those of `Program`, as lists; whoever adds code while texts are read holds `lock`, as `write` does.
+    `terminals`, `token_sets`, `name_tables`: what TERMINAL, TOKEN and NAMES name. Whoever adds code while texts are
+    read holds `lock`, as `write` does.
     """
 
     def __init__(self) -> None:
@@ -238,26 +242,23 @@ class GrowingCode:
             self.write(place)
             place += 1
 
+    def copy_arrays(self) -> tuple[Int32, Int32, Int32, Int32]:
+        """Copies of `code` (int32, shape (instructions, 3)), `alternatives`, `entries` and `arguments` (int32)."""
+        numbers = np.frombuffer(self.code + self.alternatives + self.entries + self.arguments, np.int32)
+        code = len(self.code)
+        entries = code + len(self.alternatives)
+        arguments = entries + len(self.entries)
+        return numbers[:code].reshape(-1, 3), numbers[code:entries], numbers[entries:arguments], numbers[arguments:]
+
     def build(self, start: int, *, skip: int = -1, longest: bool = False) -> Program:
-        """The program. O(instructions). Raises UnsupportedConstraint for NAMES, COUNTED or LAZY with `longest`."""
+        """The program. Raises UnsupportedConstraint for NAMES, COUNTED or LAZY with `longest`."""
         if longest and (self.arguments or self.makes):
             raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
-        code, alternatives, entries = len(self.code), len(self.alternatives), len(self.entries)
-        numbers = np.frombuffer(self.code + self.alternatives + self.entries + self.arguments, np.int32)
-        program = object.__new__(Program)
-        vars(program).update(  # as the constructor of what is frozen does, in a tenth of the time
-            code=numbers[:code].reshape(-1, 3),
-            alternatives=numbers[code : code + alternatives],
-            entries=numbers[code + alternatives : code + alternatives + entries],
-            frame_names=tuple(self.frame_names),
-            terminals=tuple(self.terminals),
-            token_sets=tuple(self.token_sets),
-            start=start,
-            skip=skip,
-            longest=longest,
-            arguments=numbers[code + alternatives + entries :],
-            name_tables=tuple(self.name_tables),
-            source=self if self.makes else None,
-            written=len(self.written),
-        )
-        return program
+        source = self
+        if not self.makes:  # what only serves to write more is not kept
+            source, fields = object.__new__(GrowingCode), vars(self)
+            vars(source).update({name: fields[name] for name in _CODE_FIELDS})
+        return Program(source, start, skip, longest)
+
+
+_CODE_FIELDS = tuple(vars(GrowingCode()))

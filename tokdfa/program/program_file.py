@@ -11,6 +11,7 @@ out of a program's file is known in the pool by its content, so a file cannot pa
 from __future__ import annotations
 
 import hashlib
+from array import array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from tokdfa.program.program import (
     TERMINAL,
     TOKEN,
     UNBOUNDED,
+    GrowingCode,
     NameTable,
     Program,
     Terminal,
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.core.stored_file import Arrays, Header
 
+#: Parts of the code that are numbers.
+_NUMBERS = ("code", "alternatives", "entries", "arguments")
+
 PROGRAM_FORMAT = FileFormat("tokdfa pushdown program", 5, SavedIndexError, "saved program", "compile and save it again")
 
 
@@ -61,17 +66,11 @@ def write_program(
 
     Code that is to be written later is written first.
     """
-    if program.source is not None:
-        with program.source.lock:
-            program.source.write_all()
-            program = program.newest()
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "code": program.code,
-        "alternatives": program.alternatives,
-        "entries": program.entries,
-        "arguments": program.arguments,
-    }
-    for number, terminal in enumerate(program.terminals):
+    source = program.source
+    with source.lock:
+        source.write_all()
+        arrays: dict[str, npt.NDArray[Any]] = dict(zip(_NUMBERS, program.arrays(), strict=True))
+    for number, terminal in enumerate(source.terminals):
         if escapes_of(terminal):  # it is known by its key, and its states have known numbers
             continue
         automaton = terminal.make()
@@ -84,12 +83,10 @@ def write_program(
     header = {
         "constraint": describe_constraint(constraint),
         "settings": settings,
-        "frame_names": [program.frame_name(frame) for frame in range(len(program.frame_names))],
-        "terminals": [
-            [terminal.label, terminal.shortest, escapes_of(terminal) or ""] for terminal in program.terminals
-        ],
-        "name_tables": [[table.names, table.escapes] for table in program.name_tables],
-        "token_sets": [[s.names, s.ranges, s.negated, s.name] for s in program.token_sets],
+        "frame_names": [program.frame_name(frame) for frame in range(len(source.frame_names))],
+        "terminals": [[terminal.label, terminal.shortest, escapes_of(terminal) or ""] for terminal in source.terminals],
+        "name_tables": [[table.names, table.escapes] for table in source.name_tables],
+        "token_sets": [[s.names, s.ranges, s.negated, s.name] for s in source.token_sets],
         "start": program.start,
         "skip": program.skip,
         "longest": program.longest,
@@ -103,27 +100,23 @@ def read_program(path: str | Path | io.BytesIO) -> tuple[Program, Constraint, di
 
 
 def _build_program(header: Header, arrays: Arrays) -> tuple[Program, Constraint, dict[str, Any]]:
-    terminals = tuple(
+    source = GrowingCode()
+    for name in _NUMBERS:
+        numbers = arrays[name]
+        if numbers.dtype != np.int32 or (numbers.shape[1:] != (3,) if name == "code" else numbers.ndim != 1):
+            raise ValueError(f"its {name} are no list of int32")
+        setattr(source, name, array("i", numbers.tobytes()))
+    source.frame_names = list(map(str, header["frame_names"]))
+    source.terminals = [
         string_terminal(escapes) if escapes else _read_terminal(str(label), bool(shortest), arrays, number)
         for number, (label, shortest, escapes) in enumerate(header["terminals"])
-    )
-    token_sets = tuple(
+    ]
+    source.token_sets = [
         SpecialTokens(tuple(names), tuple((int(a), int(b)) for a, b in ranges), bool(negated), str(name))
         for names, ranges, negated, name in header["token_sets"]
-    )
-    program = Program(
-        arrays["code"],
-        arrays["alternatives"],
-        arrays["entries"],
-        tuple(map(str, header["frame_names"])),
-        terminals,
-        token_sets,
-        int(header["start"]),
-        int(header["skip"]),
-        bool(header["longest"]),
-        arrays["arguments"],
-        tuple(NameTable.of(tuple(map(str, names)), escapes) for names, escapes in header["name_tables"]),
-    )
+    ]
+    source.name_tables = [NameTable.of(tuple(map(str, names)), escapes) for names, escapes in header["name_tables"]]
+    program = Program(source, int(header["start"]), int(header["skip"]), bool(header["longest"]))
     problem = _find_problem(program)
     if problem:
         raise ValueError(f"it holds no valid program: {problem}")
@@ -139,24 +132,20 @@ def _read_terminal(label: str, shortest: bool, arrays: dict[str, npt.NDArray[Any
     if not automaton.state_count:
         raise ValueError(f"no text matches {label}")
     key = hashlib.blake2b(digest_size=16)
-    for array in (automaton.transitions, automaton.byte_class, automaton.accepting):
-        key.update(array.tobytes())
+    for part in (automaton.transitions, automaton.byte_class, automaton.accepting):
+        key.update(part.tobytes())
     return Terminal(label, b"content" + key.digest(), lambda: automaton, shortest)
 
 
 def _find_problem(program: Program) -> str:
     """What is wrong with a program, or nothing."""
-    code, count = program.code, len(program.code)
-    if code.dtype != np.int32 or code.ndim != 2 or code.shape[1] != 3 or not count or code[0].any():
+    source, code, count = program.source, program.code, len(program.code)
+    if not count or code[0].any():
         return "the code is no list of instructions"
-    if program.alternatives.dtype != np.int32 or program.entries.dtype != np.int32 or program.entries.ndim != 1:
-        return "places are not int32"
-    if program.arguments.dtype != np.int32 or program.arguments.ndim != 1:
-        return "arguments are not int32"
-    if program.alternatives.ndim != 1 or len(program.entries) != len(program.frame_names):
+    if len(program.entries) != len(source.frame_names):
         return "frames and names disagree"
     places = [*program.alternatives.tolist(), *program.entries.tolist(), program.start, max(program.skip, 0)]
-    bounds = {CALL: len(program.entries), TERMINAL: len(program.terminals), TOKEN: len(program.token_sets)}
+    bounds = {CALL: len(program.entries), TERMINAL: len(source.terminals), TOKEN: len(source.token_sets)}
     for operation, first, second in code.tolist():
         if operation in (NAMES, COUNTED):
             problem = _find_names_problem(first, program) if operation == NAMES else _find_count_problem(first, program)
@@ -185,9 +174,9 @@ def _find_names_problem(at: int, program: Program) -> str:
     if not 0 <= at < len(arguments) - NAMES_TARGETS:
         return "arguments lead out of range"
     table, low, high, other, begin = arguments[at : at + NAMES_TARGETS + 1].tolist()
-    if not 0 <= table < len(program.name_tables):
+    if not 0 <= table < len(program.source.name_tables):
         return "there is no such table of names"
-    size = len(program.name_tables[table].names)
+    size = len(program.source.name_tables[table].names)
     if not (0 <= low <= high < size or (low, high) == (size, -1)):
         return "a window of names is out of range"
     targets = arguments[max(begin, 0) :][: max(high - low + 1, 0)]
@@ -203,7 +192,7 @@ def _reads_strings(place: int, program: Program) -> bool:
     if not 0 <= place < len(program.code) or program.code[place, OPERATION] != TERMINAL:
         return False
     number = int(program.code[place, FIRST])
-    return 0 <= number < len(program.terminals) and escapes_of(program.terminals[number]) is not None
+    return 0 <= number < len(program.source.terminals) and escapes_of(program.source.terminals[number]) is not None
 
 
 def _find_count_problem(at: int, program: Program) -> str:
@@ -215,7 +204,7 @@ def _find_count_problem(at: int, program: Program) -> str:
     if not 0 <= terminal < len(code) or code[terminal, OPERATION] != TERMINAL:
         return "a counted string is read by no TERMINAL"
     number = int(code[terminal, FIRST])
-    automaton = program.terminals[number].make() if 0 <= number < len(program.terminals) else None
+    automaton = program.source.terminals[number].make() if 0 <= number < len(program.source.terminals) else None
     characters = read_characters(automaton) if isinstance(automaton, Dfa) else None
     if not isinstance(automaton, Dfa) or characters is None or (minimum > 0 and not characters.has_all):
         return "a counted string is read by a TERMINAL whose characters cannot be counted"

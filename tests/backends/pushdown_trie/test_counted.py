@@ -126,8 +126,8 @@ def test_a_count_of_more_than_an_item_holds():
     program = counted_program((limit + 2, 1_000_000))
     machine = machine_for(program, BYTES, max_bytes=1 << 28)
     row = machine.run_text(b'"' + b"x" * limit)
-    assert (program.newest().code[:, OPERATION] == COUNTED).sum() == 1
+    assert (program.code[:, OPERATION] == COUNTED).sum() == 1
     assert [machine.step(row, byte) >= 0 for byte in b'"x\xc3\\'] == [False, True, True, True]
     assert machine.representative(row) == 1
-    assert (program.newest().code[:, OPERATION] == COUNTED).sum() == 2
+    assert (program.code[:, OPERATION] == COUNTED).sum() == 2
     assert [accepts(machine, b"x" * count + b'"0', row) for count in range(4)] == [False, False, True, True]

@@ -41,9 +41,8 @@ BOUNDS = [(0, 5), (3, None), (3, 3), (2, 40)]
 
 def written(program) -> Counter[int]:
     """How often each operation stands in a program, all of which is written."""
-    if program.source is not None:
-        program.source.write_all()
-    return Counter(program.newest().code[:, OPERATION].tolist())
+    program.source.write_all()
+    return Counter(program.code[:, OPERATION].tolist())
 
 
 @pytest.mark.parametrize("escapes", ["all", "needed"])

@@ -72,9 +72,8 @@ def test_nothing_is_written_before_it_is_needed():
     assert sorted(made) == list(range(41))
     assert max(made.values()) == 1
     assert row == machine.run_text(b'{"a0":{"a1":{')
-    assert LAZY not in machine.program.code[:, OPERATION]
-    assert machine.program is program.newest() or len(machine.program.code) == len(program.newest().code)
-    assert len(program.code) == 2, "a program stays as it is"
+    assert LAZY not in program.code[:, OPERATION]
+    assert len(program.code) > 2
 
 
 @pytest.mark.parametrize("depth", [1, 7])
@@ -120,7 +119,7 @@ def test_saving_writes_all(tmp_path: Path, monkeypatch):
     compiled = compile_program(nested_program(5, True))
     compiled.save(tmp_path / "program.npz")
     loaded = CompiledPushdown.load(tmp_path / "program.npz", TOKENS)
-    assert loaded.program.source is None
+    assert not loaded.program.source.makes
     for seed in range(4):
         check_same(loaded.program, nested_program(5, False), TOKENS, seed, 20)
     builder = ProgramBuilder()
@@ -146,7 +145,7 @@ def test_forged_arguments_are_refused(tmp_path: Path):
     for place in range(len(program.arguments)):
         for value in (-2, -1, 0, 3, 1000, 2**31 - 1):
             wrong = nested_program(2, False)
-            wrong.arguments[place] = value
+            wrong.source.arguments[place] = value
             write_program(path, wrong, Choice(["later"]), {})
             try:
                 read, _, _ = read_program(path)

@@ -32,7 +32,7 @@ TEXTS = [bytes(letters) for size in range(7) for letters in itertools.product(b"
 
 
 def text_of(pattern, lazy=False):
-    (text,) = lower_regular(Regex(pattern)).terminals
+    (text,) = lower_regular(Regex(pattern)).source.terminals
     return Terminal(text.label, text.key, text.make, lazy)
 
 

@@ -22,7 +22,7 @@ from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 
 def start_of(states, pattern):
-    return states.automata.start_of(lower_regular(Regex(pattern)).terminals[0])
+    return states.automata.start_of(lower_regular(Regex(pattern)).source.terminals[0])
 
 
 def target(states, state, data):

@@ -55,7 +55,7 @@ def test_an_automaton_out_of_a_file_passes_for_no_other(tmp_path: Path) -> None:
     vocabulary = small_vocabulary()
     program = PushdownTrie(vocabulary, shared=False).compile(Regex("ab")).program  # type: ignore[attr-defined]
     wrong = PushdownTrie(vocabulary, shared=False).compile(Regex("12")).program  # type: ignore[attr-defined]
-    object.__setattr__(program, "terminals", wrong.terminals)
+    program.source.terminals = wrong.source.terminals
     write_program(tmp_path / "program.npz", program, Regex("ab"), {})
     loaded = CompiledPushdown.load(tmp_path / "program.npz", vocabulary)
     assert loaded.start().allows(ord("1"))
@@ -72,15 +72,13 @@ def test_lazy_automata_are_not_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "row", "column", "value"),
-    [("code", 1, 0, 9), ("code", 1, 1, 1_000), ("code", 1, 2, -1), ("code", 0, 0, 3), ("entries", 0, None, 999)],
+    ("name", "place", "value"),
+    [("code", 3, 9), ("code", 4, 1_000), ("code", 5, -1), ("code", 0, 3), ("entries", 0, 999)],
 )
-def test_forged_forms_are_refused(name: str, row: int, column: int | None, value: int, tmp_path: Path) -> None:
+def test_forged_forms_are_refused(name: str, place: int, value: int, tmp_path: Path) -> None:
     compiled = PushdownTrie(small_vocabulary()).compile(CONSTRAINTS[0])
     assert isinstance(compiled, CompiledPushdown)
-    array = getattr(compiled.program, name).copy()
-    array[row if column is None else (row, column)] = value
-    object.__setattr__(compiled.program, name, array)
+    getattr(compiled.program.source, name)[place] = value
     write_program(tmp_path / "program.npz", compiled.program, CONSTRAINTS[0], {})
     with pytest.raises(SavedIndexError, match="no valid program"):
         read_program(tmp_path / "program.npz")

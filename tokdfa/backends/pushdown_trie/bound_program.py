@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
-    from tokdfa.grammar.cfg import SpecialTokens
     from tokdfa.program.program import Program, Terminal
 
 Int32 = npt.NDArray[np.int32]
@@ -50,45 +49,28 @@ class BoundProgram:
     """
 
     def __init__(self, program: Program, automata: AutomatonTable, anew: bool = False) -> None:
-        self._automata, self._anew = automata, anew
-        self._program = program = program.newest()
+        self.program, self._automata, self._anew = program, automata, anew
         self._starts: list[int] = []  # by terminal
-        self._followed = program.written
+        source = program.source
         #: Whether every state of all terminals and names can reach an end by bytes that are tokens by themselves.
-        self.is_spelled = automata.has_all_bytes or (
-            program.source is None and _spells_strings(program, automata.available)
-        )
-        _check_size(len(program.code), len(program.entries))
-        self._starts = self._new_starts(program.terminals)
-        self.alternatives, self.arguments = program.alternatives, program.arguments
-        # the program's own stay as they are
-        self.code, self.entries = (
-            program.code.copy(),
-            program.entries if program.source is None else program.entries.copy(),
-        )
-        counts, self.names, self.order, self.tables = bind_code(self.code, self._starts, program.name_tables)
+        self.is_spelled = automata.has_all_bytes or (not source.makes and _spells_strings(program, automata.available))
+        with source.lock:  # other threads may be writing
+            self._followed = len(source.written)
+            self.code, self.alternatives, self.entries, self.arguments = source.copy_arrays()
+            terminals, name_tables = source.terminals[:], source.name_tables[:]
+        _check_size(len(self.code), len(self.entries))
+        self._starts = self._new_starts(terminals)
+        counts, self.names, self.order, self.tables = bind_code(self.code, self._starts, name_tables)
         self._used: dict[str, int] = {}  # of each array, from when it first grows
         if counts:
             self._count_characters(self.code)
-
-    @property
-    def program(self) -> Program:
-        """The program as it stands now."""
-        self._program = self._program.newest()
-        return self._program
-
-    @property
-    def token_sets(self) -> Sequence[SpecialTokens]:
-        """The token sets of the program as it stands now."""
-        return self._program.token_sets if self._program.source is None else self._program.source.token_sets
 
     def write(self, place: int, more: int = 0) -> None:
         """Write the code of the LAZY at a place, and bind it. Raises what making it raises, and LimitExceeded.
 
         If it raises, the program is as it was. `more`: write so many others that come after it, too.
         """
-        source = self._program.source
-        assert source is not None
+        source = self.program.source
         with source.lock:
             source.write(place)
             source.write_next(place, more)
@@ -164,12 +146,12 @@ def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
     """
     code = program.code
     for at in code[code[:, OPERATION] == COUNTED, FIRST].tolist():
-        if escapes_of(program.terminals[code[program.arguments[at + COUNTED_TERMINAL], FIRST]]) is None:
+        if escapes_of(program.source.terminals[code[program.arguments[at + COUNTED_TERMINAL], FIRST]]) is None:
             return False
     needed = np.zeros(256, dtype=np.bool_)
     if len(program.arguments):
         needed[0x20:0x7F] = needed[0x80:0xC0] = True
-    for table in program.name_tables:
+    for table in program.source.name_tables:
         needed[list("".join(table.names).encode())] = True
     needed[:0x20] = False  # escaped
     return not (needed & ~available).any()

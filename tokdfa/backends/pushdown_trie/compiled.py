@@ -76,7 +76,7 @@ class PushdownTables(CompiledConstraint):
             self.complete = self.bound.is_spelled
             self.generation = self.begin_generation()
         self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
-        if program.token_sets:
+        if program.source.token_sets:
             self._resolve_special()
         if not self.complete:
             with self.lock:
@@ -93,13 +93,13 @@ class PushdownTables(CompiledConstraint):
     @property
     def is_direct(self) -> bool:
         """Whether masks are what one call of a kernel writes, and are kept."""
-        program = self.bound.program
-        sets_come = program.source is not None and self.constraint.kind == "grammar"
-        return self.keeps_masks and self.complete and not (program.token_sets or sets_come)
+        source = self.program.source
+        sets_come = source.makes and self.constraint.kind == "grammar"
+        return self.keeps_masks and self.complete and not (source.token_sets or sets_come)
 
     @property
     def program(self) -> Program:
-        """The program; where code is written when it is needed, as it stands now."""
+        """The program that it runs."""
         return self.bound.program
 
     def begin_generation(self) -> TableGeneration:
@@ -125,7 +125,7 @@ class PushdownTables(CompiledConstraint):
     def _resolve_special(self) -> dict[int, set[int]]:
         """`_token_sets`. Raises VocabularyError for tokens that the vocabulary does not have."""
         count, found = self._resolved
-        token_sets = self.bound.token_sets
+        token_sets = self.program.source.token_sets
         if len(token_sets) != count:
             from tokdfa.grammar.special import resolve
 
@@ -142,7 +142,7 @@ class PushdownTables(CompiledConstraint):
         machine = self.generation.machine
         return {
             "instructions": len(self.program.code),
-            "terminals": len(self.program.terminals),
+            "terminals": len(self.program.source.terminals),
             "rows": machine.row_count,
             "stacks": machine.stack_count,
             "bytes": machine.nbytes,
@@ -208,7 +208,7 @@ class PushdownTables(CompiledConstraint):
                     return False
             signature: int | None = self.filler.write(machine, row, out, with_ends=True)
             tokens = self.filler.listed(machine.pool)
-            if not self.complete or self.bound.token_sets:
+            if not self.complete or self.program.source.token_sets:
                 self._complete_mask(generation, row, out)
                 signature = tokens = None
             if self.keeps_masks:
@@ -224,7 +224,7 @@ class PushdownTables(CompiledConstraint):
             for token in masks.mask_to_ids(out).tolist():
                 if token not in self.vocab.end_token_set and self.step(generation, row, token) < 0:
                     masks.clear_token(out, token)
-        allowed = machine.token_sets(row) if self.bound.token_sets else None
+        allowed = machine.token_sets(row) if self.program.source.token_sets else None
         if allowed:
             for token, sets in self._token_sets.items():
                 if not sets.isdisjoint(allowed) and self.step(generation, row, token) >= 0:

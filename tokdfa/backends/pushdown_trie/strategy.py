@@ -157,7 +157,7 @@ class CompiledPushdown(PushdownTables):
     def _save_tables(self) -> tuple[bytes, tuple[Dropped, ...]] | None:
         from tokdfa.program.program_file import write_program
 
-        if self.program.source is not None:
+        if self.program.source.makes:
             return None  # lowering it anew costs less than all that is written later
         written = io.BytesIO()
         try:
