@@ -267,3 +267,26 @@ def test_the_program_of_an_object_grows_with_its_members(extra: dict[str, Any]) 
         program, _ = lower_schema(JsonSchema({"type": "object", "properties": properties, **extra}))
         sizes.append(len(program.code) + len(program.arguments) + len(program.alternatives))
     assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
+
+
+@pytest.mark.parametrize(
+    ("schema", "waits"),
+    [
+        ({"enum": [1, 2.5, 300]}, True),
+        ({"type": "integer", "enum": [*range(60)]}, True),
+        ({"anyOf": [{"type": "integer", "minimum": 3}, {"type": "number", "maximum": -0.5}]}, False),
+        ({"enum": [10**120, 1]}, False),
+        ({"type": "string", "format": "uri", "pattern": "^https:"}, True),
+        ({"type": "string", "format": "date", "pattern": "^1"}, False),
+    ],
+)
+def test_what_is_surely_not_refused_is_made_when_a_text_reaches_it(schema: dict[str, Any], waits: bool) -> None:
+    program, _ = lower_schema(JsonSchema(schema))
+    (terminal,) = [each for each in program.source.terminals if each.key not in _prelude_keys()]
+    assert terminal.may_wait == waits
+
+
+def _prelude_keys() -> set[bytes]:
+    """The keys of what every schema has."""
+    program, _ = lower_schema(JsonSchema({"type": "string"}))
+    return {terminal.key for terminal in program.source.terminals}

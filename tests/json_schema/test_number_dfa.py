@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -21,7 +22,14 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import trim_table
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema.number_dfa import BYTE_CLASS, SHIFT, everyday_pattern, number_dfa, numbers_dfa
+from tokdfa.json_schema.number_dfa import (
+    BYTE_CLASS,
+    SHIFT,
+    everyday_pattern,
+    is_surely_small,
+    number_dfa,
+    numbers_dfa,
+)
 from tokdfa.json_schema.number_plan import EXPONENT_LIMIT, FRACTION, MAX_LISTED, remainder_states
 from tokdfa.json_schema.number_set import Number, NumberSet
 from tokdfa.json_schema.number_states import explore_states
@@ -362,8 +370,24 @@ def test_two_thousand_digits_are_not_too_many() -> None:
 
 @pytest.mark.parametrize("plain", [None, True, False])
 def test_listed_integers_are_the_union_of_one_each(plain: bool | None) -> None:
-    sets = [NumberSet(low=value, high=value, plain=plain) for value in range(-200, 900, 5)]
+    runs = range(-200, 900, 5), range(1_000, 1_100), range(7)
+    sets = [NumberSet(low=value, high=value, plain=plain) for run in runs for value in run]
     sets += [NumberSet(low=value, high=value) for value in (Decimal("0.5"), Decimal("0.55"), Decimal("-10.25"))]
     sets += [NumberSet(low=2_000, integer=True)]
     together, apart = numbers_dfa(sets, -1), reduce(union, [number_dfa(numbers, -1) for numbers in sets])
     assert distinguishing_word(together, apart) is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_few_single_numbers_have_no_more_states_together_than_apart(seed: int) -> None:
+    """What `is_surely_small` rests on: numbers that begin alike, whose exponents and points differ."""
+    draw = random.Random(seed)
+    digits = "".join(draw.choices("123456789", k=12))
+    values = {Decimal(digits[: draw.randint(1, 8)]).scaleb(draw.randint(-6, 6)) for _ in range(6)}
+    sets = [NumberSet(low=value, high=value) for value in values]
+    assert is_surely_small(sets, SHIFT)
+    for shift in (SHIFT, -1):
+        parts = [number_dfa(numbers, shift) for numbers in sets]
+        assert reduce(union, parts).state_count <= sum(part.state_count for part in parts)
+    assert not is_surely_small([*sets, NumberSet(low=10**100, high=10**100)], SHIFT)
+    assert not is_surely_small([*sets, NumberSet(low=1)], SHIFT)

@@ -192,13 +192,17 @@ EASY_LENGTHS = (
     StringSet(patterns=("^a$|b",), min_length=3),
     StringSet(patterns=("^a(?:ba?)*$",), min_length=4, max_length=4),
 )
+EASY_PAIRS = (
+    StringSet(patterns=("^https:",), formats=("uri",)),
+    StringSet(patterns=("^https?://",), formats=("uri",), max_length=100),
+)
 INVOLVED = (
     *(("(?=a)b",), ("\\ba",), ("[\\ud800-\\udfff]",), ("a", "b"), ("(?:ab){1000}",)),
     *(("^(?:a|[\\ud800-\\udfff])$",), (".*",), ("^a$",)),
 )
 
 
-@pytest.mark.parametrize("strings", [*EASY, *EASY_LENGTHS, *EASY_NEGATIONS])
+@pytest.mark.parametrize("strings", [*EASY, *EASY_LENGTHS, *EASY_NEGATIONS, *EASY_PAIRS])
 def test_easy_sets_have_texts(strings: StringSet) -> None:
     assert strings.is_easy
     string_automaton(strings)  # which raises for none
@@ -210,6 +214,8 @@ def test_easy_sets_have_texts(strings: StringSet) -> None:
         *(StringSet(patterns=patterns) for patterns in INVOLVED),
         StringSet(patterns=("^a{3}",), max_length=2),
         StringSet(patterns=("a",), not_patterns=("b",)),
+        StringSet(patterns=("^[0-9]+$",), formats=("ipv6",)),
+        StringSet(patterns=("^1",), formats=("date",)),
         StringSet(patterns=("^(?:ab)*$",), min_length=1, max_length=1),
     ],
 )

@@ -16,7 +16,7 @@ from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
 from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FALSE, NULL, TRUE, Shape, State
-from tokdfa.json_schema.number_dfa import SHIFT
+from tokdfa.json_schema.number_dfa import SHIFT, is_surely_small
 from tokdfa.json_schema.number_texts import number_texts
 from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
 from tokdfa.program.builder import ProgramBuilder
@@ -234,7 +234,9 @@ class ValueWriter(ProgramBuilder, ABC):
         written = f"natural {self._digits} " if self._natural else f"{self._digits} " if self._digits else ""
         key = b"json number " + written.encode() + b" | ".join([each.key for each in numbers])
         make = partial(_numbers_automaton, numbers, self._natural, self._digits)
-        return Terminal("number", key, make, may_wait=not may_be_refused and len(numbers) == 1 and not written)
+        shift = SHIFT if len(numbers) <= MANY_NUMBERS else -1
+        may_wait = not (may_be_refused or written) and (len(numbers) == 1 or is_surely_small(normal, shift))
+        return Terminal("number", key, make, may_wait=may_wait)
 
     def _string_text(self, strings: StringSet) -> Terminal:
         said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]

@@ -51,6 +51,12 @@ if TYPE_CHECKING:
 #: engineering notation has it. Each digit costs about 15 states, and 8 us.
 SHIFT = 3
 
+#: Whole numbers that follow one another and are listed one by one, if they are fewer and there are no exponents: the
+#: pattern of so many takes as long as the automaton of their bounds.
+SHORT_RUN = 32
+#: Digits of single numbers with exponents, and without, of which the union is surely within `STATE_LIMIT`.
+SURE_DIGITS, SURE_PLAIN_DIGITS = 100, 10_000
+
 #: Work (`tokdfa.core.budget`) of a set of numbers, and of an automaton of one.
 NS_PER_SET, NS_PER_AUTOMATON = 30_000, 60_000
 
@@ -124,7 +130,7 @@ def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
         if listed := [single for singles in lists for single in singles]:
             rest = [numbers for numbers, singles in zip(several, lists, strict=True) if not singles]
             return minimize(union(numbers_dfa(listed, -1), numbers_dfa(rest, shift)))
-    joined = _join_neighbours(several)
+    joined = _join_neighbours(several, SHORT_RUN if shift < 0 else 2)
     if len(joined) < 2:
         return number_dfa(joined[0], shift) if joined else Dfa.empty()
     singles = [numbers for numbers in joined if numbers.is_single] if shift < 0 else []
@@ -166,8 +172,25 @@ def _listed_pattern(singles: list[NumberSet]) -> str:
     return "|".join(f"({'|'.join(listed)}){end}" for end, listed in texts.items())
 
 
-def _join_neighbours(sets: list[NumberSet]) -> list[NumberSet]:
-    """Sets of one whole number each, n, n + 1, .., become one set; the others stay as they are. All in normal form."""
+def is_surely_small(sets: Sequence[NumberSet], shift: int) -> bool:
+    """Whether `numbers_dfa` of some sets in normal form is surely not refused: they are single numbers of few digits.
+
+    What they have read says in which states the automata of single numbers are. Without exponents that is a beginning
+    of one of the texts, or zeros behind its point. With exponents a number of n digits has about 15 n states, and those
+    with equal first digits differ in their exponents alone.
+    """
+    digits = 0
+    for numbers in sets:
+        if numbers.low is None or numbers.low != numbers.high:
+            return False
+        digits += len(written_out(numbers.low))
+    return digits <= (SURE_DIGITS if shift >= 0 else SURE_PLAIN_DIGITS)
+
+
+def _join_neighbours(sets: list[NumberSet], least: int) -> list[NumberSet]:
+    """`least` sets or more of one whole number each, n, n + 1, .., become one set; the others stay as they are. All in
+    normal form.
+    """
     answer = []
     whole: dict[bool | None, dict[int, NumberSet]] = {}
     for numbers in sets:
@@ -180,9 +203,11 @@ def _join_neighbours(sets: list[NumberSet]) -> list[NumberSet]:
         values = sorted(single)
         starts = [index for index, value in enumerate(values) if index == 0 or value > values[index - 1] + 1]
         for start, past in pairwise([*starts, len(values)]):
-            low, high = values[start], values[past - 1]
-            run = NumberSet(low=low, high=high, plain=plain, multiples=(1,))  # a normal form
-            answer.append(single[low] if low == high else run)
+            run = values[start:past]
+            if len(run) < least:
+                answer += map(single.__getitem__, run)
+            else:
+                answer.append(NumberSet(low=run[0], high=run[-1], plain=plain, multiples=(1,)))  # a normal form
     return answer
 
 

@@ -27,7 +27,9 @@ class Demands:
     impossible: bool = False
     _lengths: KnownLengths = field(default_factory=dict)
 
-    def add(self, pattern: str) -> None:
+    def add(self, pattern: str, known: KnownLengths | None = None) -> None:
+        """Demand that a pattern is found. `known`: lengths of its parts, if they are."""
+        self._lengths.update(known or {})
         node = parse_pattern(pattern)
         body = anchored_body(node)
         if body is not None:

@@ -35,6 +35,7 @@ from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
 from tokdfa.json_schema.string_demands import Demands
+from tokdfa.json_schema.string_lengths import KnownLengths, lengths_of
 from tokdfa.regex.char_sets import ALL
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -55,6 +56,8 @@ SHARED_STATES = 10_000
 EASY_SIZE = 1_000
 #: States that a proof of emptiness may make; about 20 us each.
 PROOF_STATES = 20_000
+#: Texts of a pattern of which it is asked, before that, whether they are in the set.
+TRIED_TEXTS = 4
 #: The same for a list of the texts of a set, and the bytes that these may have together.
 LISTED_STATES, LISTED_BYTES = 5_000, 100_000
 #: Work (`tokdfa.core.budget`) of asking whether a text is in a set, of a character, and of reading a demand.
@@ -127,7 +130,8 @@ class StringSet(NamedTuple):
         can wait until it is needed.
 
         That takes one small pattern or format, without assertions but ``^`` and ``$`` at its ends, and some of whose
-        texts are surely as long as is demanded; or what is forbidden is like that, and leaves some.
+        texts are surely as long as is demanded; or both, if a short text of the pattern is in the format; or what is
+        forbidden is like that, and leaves some.
         """
         return _is_easy(self)
 
@@ -243,7 +247,7 @@ def _read_demands(strings: StringSet) -> Demands:
         demands.add(pattern)
     for name in dict.fromkeys(strings.formats):
         program = find_format(name)
-        demands.add(program.pattern)
+        demands.add(program.pattern, _format_lengths(name))
         if program.max_length is not None:
             demands.high = program.max_length if demands.high is None else min(demands.high, program.max_length)
     for pattern in dict.fromkeys(strings.not_patterns):
@@ -256,6 +260,14 @@ def _read_demands(strings: StringSet) -> Demands:
     )
     demands.settle_lengths()
     return demands
+
+
+@lru_cache(maxsize=64)
+def _format_lengths(name: str) -> KnownLengths:
+    """The lengths of all parts of a format's pattern."""
+    known: KnownLengths = {}
+    lengths_of(parse_pattern(find_format(name).pattern), known)
+    return known
 
 
 def _lower_set(strings: StringSet, store: ExpressionStore, encoding: Encoding) -> int:
@@ -340,7 +352,11 @@ def _is_easy(strings: StringSet) -> bool:
     if demands.impossible or demands.low > EASY_SIZE or is_plain:
         return False
     size = demands.size
-    return size is not None and size <= EASY_SIZE and demands.have_more_texts(len(strings.not_values))
+    if size is None or size > EASY_SIZE:
+        return False
+    if demands.have_more_texts(len(strings.not_values)):
+        return True
+    return len(demands.whole) + len(demands.found) == 2 and not demands.absent and _finds_text(strings)
 
 
 @lru_cache(maxsize=4096)
@@ -359,8 +375,24 @@ def _is_empty(strings: StringSet) -> bool:
     has_more = demands.absent or strings.not_values or demands.low or demands.high is not None
     if len(positive) == 1 and not has_more and not positive[0].assertions:
         return positive[0] == NEVER
+    if len(positive) > 1 and _finds_text(strings):
+        return False
     store = ExpressionStore()
     return LazyDfa(store, _lower_set(strings, store, UTF8), PROOF_STATES).is_empty
+
+
+@lru_cache(maxsize=4096)
+def _finds_text(strings: StringSet) -> bool:
+    """Whether one of the shortest texts of the only pattern is in all formats, whose automata are shared."""
+    if len(strings.patterns) != 1 or not strings.formats or strings.min_length:
+        return False
+    try:
+        automaton = _matcher(StringSet(patterns=strings.patterns)).to_dfa(EXPLICIT_STATES)
+    except LimitExceeded as error:
+        if is_spent(error):
+            raise
+        return False
+    return any(strings.holds(word.decode()) for word in words(automaton, TRIED_TEXTS, LISTED_BYTES))
 
 
 @lru_cache(maxsize=512)

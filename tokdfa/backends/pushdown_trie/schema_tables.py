@@ -74,6 +74,7 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     from tokdfa.json_schema.lower import lower_schema
     from tokdfa.json_schema.patterns import parse_pattern
     from tokdfa.json_schema.string_body import spelling_program
+    from tokdfa.json_schema.string_set import StringSet
     from tokdfa.regex.syntax_tree import CharSet
     from tokdfa.regex.utf8 import utf8_program
 
@@ -102,6 +103,8 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     assert isinstance(words, CharSet)
     spelling_program(words.ranges, "all")
     utf8_program(words.ranges)
+    for name, sample in FORMATS.items():  # what is asked of texts that have another demand beside
+        StringSet(formats=(name,)).holds(sample)
     _load_kernels(machine)
     pool.is_prepared = True  # now, so that what was interrupted is done again
 
