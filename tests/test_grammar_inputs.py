@@ -13,20 +13,15 @@ All must agree on the texts of the YAML files. `DIFFERENCES` are texts on which 
 """
 
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import lark
 import pytest
 import yaml
 
-from tokdfa.backends.base import CompiledConstraint
-from tokdfa.backends.registry import create_backend
-from tokdfa.constraint import Grammar
-from tokdfa.errors import TokenRefused
-from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tests.backends.grammar_walks import FOLDER, compile_with, grammar_of, texts_of, tokenizer_of
+from tests.walks import accepts
 
-FOLDER = Path(__file__).parents[1] / "experiments" / "inputs" / "grammars"
 LALR = ("arithmetic", "c_like", "csv", "json", "sexpr", "tool_call")
 EARLEY = ("key_value", "sql")
 #: Uses an attribute that plain Lark does not know.
@@ -81,42 +76,21 @@ DIFFERENCES = (
 
 
 @cache
-def grammar_of(name):
-    return (FOLDER / f"{name}.lark").read_text()
-
-
-@cache
-def texts_of(name):
-    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
-
-
-@cache
 def parser_of(name, reader):
     if reader == "dynamic":
-        return lark.Lark(grammar_of(name), parser="earley", lexer="dynamic")
-    return lark.Lark(grammar_of(name), parser="lalr", lexer="contextual")
-
-
-@cache
-def bytes_tokenizer():
-    return load_tokenizer("bytes")
+        return lark.Lark(grammar_of(name).source, parser="earley", lexer="dynamic")
+    return lark.Lark(grammar_of(name).source, parser="lalr", lexer="contextual")
 
 
 @cache
 def compiled_by(name, backend):
-    return create_backend(backend, bytes_tokenizer().vocabulary).compile(Grammar(grammar_of(name), label=name))
+    return compile_with(grammar_of(name), tokenizer_of("bytes").vocabulary, backend)
 
 
 def takes(name, reader, text):
     """Whether `reader`, with the grammar `name`, accepts all of `text`."""
     if reader in ("llguidance", "earley_trie"):
-        matcher = compiled_by(name, reader).start()
-        try:
-            for token in bytes_tokenizer().encode(text):
-                matcher.advance(token)
-        except TokenRefused:
-            return False
-        return matcher.can_end()
+        return accepts(compiled_by(name, reader).start(), text)
     try:
         parser_of(name, reader).parse(text)
     except lark.exceptions.UnexpectedInput:
@@ -179,26 +153,15 @@ def test_lexemes_and_characters_spell_the_same_languages(language: str, letters:
     """Of experiments/scannerless.yaml, which compares them; each text, and each with one character changed."""
     experiment = yaml.safe_load((FOLDER.parents[1] / "scannerless.yaml").read_text())
     entries = {entry["label"]: entry for entry in experiment["constraints"]}
-    backend = create_backend("earley_trie", load_tokenizer("bytes").vocabulary)
     compiled = [
-        backend.compile(Grammar(entries[f"{language}, {form}"]["grammar"])) for form in ("lexemes", "characters")
+        compile_with(entries[f"{language}, {form}"]["grammar"], tokenizer_of("bytes").vocabulary, "earley_trie")
+        for form in ("lexemes", "characters")
     ]
     outcomes = set()
     for text in entries[f"{language}, lexemes"]["texts"]:
         changed = [text[:k] + letters[k % len(letters)] + text[k + 1 :] for k in range(len(text))]
         for written in (text, *changed):
-            answers = {_is_taken(each, written) for each in compiled}
+            answers = {accepts(each.start(), written) for each in compiled}
             assert len(answers) == 1, written
             outcomes |= answers
     assert outcomes == {True, False}
-
-
-def _is_taken(compiled: CompiledConstraint, text: str) -> bool:
-    """Whether a text may be read byte by byte, and end."""
-    matcher = compiled.start()
-    try:
-        for byte in text.encode():
-            matcher.advance(byte)
-    except TokenRefused:
-        return False
-    return matcher.can_end()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tokdfa
-from tokdfa import mask as masks
+from tests.walks import mask_of
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown
 from tokdfa.backends.registry import backend_names
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
@@ -52,19 +52,13 @@ OWN = own_vocabulary()
 
 def same(one: Matcher, other: Matcher) -> None:
     """The same masks, and the same text so far."""
-    ours, theirs = masks.allocate_mask(one.vocab.size), masks.allocate_mask(one.vocab.size)
-    one.fill_mask(ours)
-    other.fill_mask(theirs)
-    assert ours.tolist() == theirs.tolist()
+    assert mask_of(one) == mask_of(other)
     assert (one.tokens, one.is_finished(), one.can_end()) == (other.tokens, other.is_finished(), other.can_end())
 
 
 def walk(matcher: Matcher, steps: int, seed: int = 0) -> Matcher:
-    mask = masks.allocate_mask(matcher.vocab.size)
     for step in range(steps):
-        matcher.fill_mask(mask)
-        allowed = masks.mask_to_ids(mask).tolist()
-        if allowed:
+        if allowed := mask_of(matcher):
             matcher.advance(allowed[(seed + 7 * step) % len(allowed)])
     return matcher
 
@@ -178,9 +172,7 @@ def test_what_was_made_by_hand_says_so() -> None:
 def _receive(data: bytes) -> tuple[str, bytes]:
     """In another process: the allowed tokens of what was sent, and the matcher a step on, sent back."""
     matcher = pickle.loads(data)
-    mask = masks.allocate_mask(matcher.vocab.size)
-    matcher.fill_mask(mask)
-    return repr(masks.mask_to_ids(mask).tolist()), pickle.dumps(walk(matcher, 1))
+    return repr(mask_of(matcher)), pickle.dumps(walk(matcher, 1))
 
 
 def test_other_processes() -> None:
@@ -196,9 +188,7 @@ def test_other_processes() -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         received = pool.map(_receive, [pickle.dumps(matcher) for matcher in sent])
     for matcher, (allowed, back) in zip(sent, received, strict=True):
-        mask = masks.allocate_mask(matcher.vocab.size)
-        matcher.fill_mask(mask)
-        assert allowed == repr(masks.mask_to_ids(mask).tolist())
+        assert allowed == repr(mask_of(matcher))
         same(walk(matcher, 1), pickle.loads(back))
         assert pickle.loads(back).vocab is matcher.vocab
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tokdfa
+from tests.walks import mask_of
 from tokdfa.backends import registry
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.laws.cases import Case
@@ -89,13 +90,10 @@ def test_the_laws_would_find_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_used_like_any_other() -> None:
     tokenizer = tokdfa.load_tokenizer("mistral-v1")
     choice = Choice(["Theodore", " The", "été"])
-    mask, expected = (tokdfa.allocate_mask(tokenizer.vocabulary.size) for _ in range(2))
     matcher = tokdfa.compile(choice, tokenizer.vocabulary, "cut_texts").start()
     other = tokdfa.compile(choice, tokenizer.vocabulary, "token_index").start()
     for token in [*tokenizer.encode("Theodore"), 2]:
-        matcher.fill_mask(mask)
-        other.fill_mask(expected)
-        assert (mask == expected).all()
+        assert mask_of(matcher) == mask_of(other)
         matcher.advance(token)
         other.advance(token)
     assert matcher.is_finished()

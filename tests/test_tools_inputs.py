@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 import tokdfa
-from tests.backends.grammar_walks import accepts
 from tests.packages import backend
+from tests.walks import accepts
 
 TOOLS = Path(__file__).parents[1] / "experiments" / "inputs" / "tools"
 COUNTS = (10, 100, 500)

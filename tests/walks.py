@@ -1,4 +1,4 @@
-"""Masks of matchers as lists of tokens, and random walks along which they are compared."""
+"""What matchers take and allow, as lists of tokens, and random walks along which they are compared."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import random
 from typing import TYPE_CHECKING
 
 from tokdfa import mask as masks
+from tokdfa.backends.laws.trial import advances
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -19,6 +20,21 @@ def mask_of(matcher: Matcher) -> list[int]:
     mask = masks.allocate_mask(matcher.vocab.size)
     matcher.fill_mask(mask)
     return masks.mask_to_ids(mask).tolist()
+
+
+def advance_all(matcher: Matcher, tokens: Iterable[int]) -> None:
+    for token in tokens:
+        matcher.advance(token)
+
+
+def accepts(matcher: Matcher, text: str | bytes) -> bool:
+    """Whether a new matcher on single bytes takes the text and may end there."""
+    return takes(matcher, text) and matcher.can_end()
+
+
+def takes(matcher: Matcher, text: str | bytes) -> bool:
+    """Whether a matcher on single bytes takes the text; it is left behind its last byte, or before a refused one."""
+    return all(advances(matcher, byte) for byte in (text.encode() if isinstance(text, str) else text))
 
 
 def masks_along(compiled: CompiledConstraint, seed: int, steps: int = 12) -> list[list[int]]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import yaml
 
 from tests.walks import mask_of, walk_along
-from tokdfa.backends.laws.trial import advances
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -55,11 +54,6 @@ def bytes_start(constraint, backend="pushdown_trie", **options):
     return compile_with(constraint, tokenizer_of("bytes").vocabulary, backend, **options).start()
 
 
-def advance_all(matcher, tokens):
-    for token in tokens:
-        matcher.advance(token)
-
-
 def check_every_text(compiled, accepts, length=8):
     """Masks over SHORT after up to 3 letters, by brute force: `accepts` is asked of every text of up to `length`."""
     texts = ["".join(letters) for size in range(length + 1) for letters in product("abc", repeat=size)]
@@ -80,11 +74,6 @@ def check_every_text(compiled, accepts, length=8):
                     agenda[-1][0].advance(token)
         assert (8 in allowed) == matcher.can_end() == (text in complete)
     assert checked
-
-
-def accepts(matcher, text):
-    """Whether a new matcher on single bytes takes the text and may end there."""
-    return all(advances(matcher, byte) for byte in text.encode()) and matcher.can_end()
 
 
 def walk_all(matchers, tokenizer, text, steps, rng):

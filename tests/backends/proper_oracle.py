@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from tokdfa.mask import allocate_mask, mask_to_ids
+from tests.walks import mask_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,9 +24,7 @@ END = -1
 
 def allowed(matcher: Matcher, vocabulary: Vocabulary) -> set[int]:
     """The tokens of the mask, END for the end tokens."""
-    mask = allocate_mask(vocabulary.size)
-    matcher.fill_mask(mask)
-    tokens = set(mask_to_ids(mask).tolist())
+    tokens = set(mask_of(matcher))
     ends = set(vocabulary.end_tokens)
     assert tokens & ends in (set(), ends)
     assert bool(tokens & ends) == matcher.can_end()

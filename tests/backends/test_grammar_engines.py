@@ -14,8 +14,6 @@ from tests.backends.grammar_walks import (
     EVERY,
     NAMES,
     SPECIAL,
-    accepts,
-    advance_all,
     compile_with,
     grammar_of,
     texts_of,
@@ -28,7 +26,7 @@ from tests.grammar.lexed_cfgs import compile_cfg as earley_compile
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
 from tests.vocabulary.vocabularies import vocabularies
-from tests.walks import mask_of
+from tests.walks import accepts, advance_all, mask_of
 from tokdfa.backends.earley_trie.strategy import special_lexemes
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar, JsonSchema, Regex

@@ -6,15 +6,8 @@ import random
 
 import pytest
 
-from tests.backends.grammar_walks import (
-    EVERY,
-    advance_all,
-    bytes_start,
-    compile_with,
-    grammar_of,
-    tokenizer_of,
-)
-from tests.walks import mask_of
+from tests.backends.grammar_walks import EVERY, bytes_start, compile_with, grammar_of, tokenizer_of
+from tests.walks import advance_all, mask_of
 from tokdfa.backends.laws.trial import advances
 from tokdfa.constraint import Grammar
 from tokdfa.errors import LimitExceeded

@@ -12,7 +12,6 @@ import pytest
 
 import tokdfa
 from tests.walks import mask_of as allowed_by
-from tokdfa import mask as masks
 from tokdfa.backends.shortest_ends import ShortestEnds, fewest_tokens
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.some_end import SomeEnd
@@ -59,9 +58,7 @@ def distance_by_forks(matcher: Matcher, limit: int) -> int | None:
         for here in agenda:
             if here.can_end():
                 return steps
-            mask = masks.allocate_mask(here.vocab.size)
-            here.fill_mask(mask)
-            for token in masks.mask_to_ids(mask).tolist():
+            for token in allowed_by(here):
                 after = here.fork()
                 after.advance(token)
                 if after.whereabouts() not in seen:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.backends.grammar_walks import grammar_of, texts_of, tokenizer_of
 from tests.backends.proper_oracle import END, allowed, merge_pairs, piece_texts
 from tests.proper.small_tokenizers import BYTE, ranked_pieces, scored_pieces, trained_byte_level
+from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
@@ -278,9 +279,8 @@ def accepts(compiled: CompiledConstraint, text: str) -> bool:
 def test_too_short_a_search_for_an_end_says_so() -> None:
     """Three byte tokens spell a character that Mistral v1 lacks, and one token ahead is not where it ends."""
     backend = EarleyTrie(tokenizer_of("mistral-v1").vocabulary, proper=True, lookahead=1)
-    mask = masks.allocate_mask(backend.vocab.size)
     with pytest.raises(LimitExceeded, match="raise lookahead"):
-        backend.compile(Grammar('start: "\u1680" "a"\n')).start().fill_mask(mask)
+        mask_of(backend.compile(Grammar('start: "\u1680" "a"\n')).start())
 
 
 def test_a_dead_end_is_seen_from_afar() -> None:
@@ -295,19 +295,17 @@ def test_a_dead_end_is_seen_from_afar() -> None:
 def generate(matcher: ProperFilter, tokenizer: Tokenizer, rng: random.Random, steps: int) -> list[int]:
     """So many tokens drawn evenly from the mask, and then those that spell a shortest end of the text."""
     vocabulary = tokenizer.vocabulary
-    mask = masks.allocate_mask(vocabulary.size)
     taken: list[int] = []
     while len(taken) < steps or not matcher.can_end():
         assert len(taken) < steps + 200, f"no end: {vocabulary.spell(taken)!r}"
-        matcher.fill_mask(mask)
-        allowed = np.setdiff1d(masks.mask_to_ids(mask), vocabulary.end_tokens)
+        allowed = np.setdiff1d(mask_of(matcher), vocabulary.end_tokens)
         if not len(allowed) and matcher.can_end():
             break
         assert len(allowed), f"a dead end: {vocabulary.spell(taken)!r}"
         wanted = []
         if len(taken) >= steps:
             spelled = shortest_end(matcher._text._compiled, matcher.state[0], tokenizer)
-            wanted = [token for token in vocabulary.trie.prefixes_of(spelled) if masks.contains(mask, token)]
+            wanted = [token for token in vocabulary.trie.prefixes_of(spelled) if token in allowed]
         taken.append(wanted[-1] if wanted else int(rng.choice(allowed)))
         matcher.advance(taken[-1])
     return taken

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from tests.backends.grammar_walks import SPECIAL, accepts, advance_all, compile_with, tokenizer_of
+from tests.backends.grammar_walks import SPECIAL, compile_with, tokenizer_of
 from tests.packages import needs
-from tests.walks import mask_of, walk_along
+from tests.walks import accepts, advance_all, mask_of, walk_along
 from tokdfa.constraint import Choice, Grammar, JsonSchema
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.grammar.tool_formats import tools

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.json_schema.schemas import library_validator
-from tests.walks import mask_of
+from tests.walks import accepts, advance_all, mask_of, takes
 from tokdfa.backends import unique_scanner
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.backends.unique_items import UniqueItems, UniqueItemsMatcher
 from tokdfa.constraint import JsonSchema
-from tokdfa.errors import EmptyLanguageError, SchemaUnsupported, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import EmptyLanguageError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema import array_states
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -149,29 +149,17 @@ def test_walks_are_valid_and_have_no_dead_end(schema: Any) -> None:
     assert finished >= 4
 
 
-def takes(matcher: Any, text: bytes) -> bool:
-    try:
-        for byte in text:
-            matcher.advance(byte)
-    except TokenRefused:
-        return False
-    return True
-
-
 def test_fork_and_rollback() -> None:
     matcher = matcher_of(unique({"type": "string"}))
-    for byte in b'["a","b"':
-        matcher.advance(byte)
+    advance_all(matcher, b'["a","b"')
     before, fork = mask_of(matcher), matcher.fork()
-    for byte in b',"c"]':
-        matcher.advance(byte)
+    advance_all(matcher, b',"c"]')
     matcher.advance(END)
     assert matcher.is_finished()
     assert mask_of(fork) == before
     matcher.rollback(6)
     assert mask_of(matcher) == before
-    for byte in b',"b':
-        matcher.advance(byte)
+    advance_all(matcher, b',"b')
     assert not matcher.allows(ord('"'))
     assert matcher.allows(ord("b"))
 
@@ -180,8 +168,7 @@ def test_arrays_are_no_longer_than_what_is_remembered(monkeypatch: pytest.Monkey
     monkeypatch.setattr(unique_scanner, "MAX_REMEMBERED", 2)
     monkeypatch.setattr(array_states, "MAX_REMEMBERED", 2)
     matcher = matcher_of(unique({"type": "integer"}))
-    for byte in b"[1,2":
-        matcher.advance(byte)
+    advance_all(matcher, b"[1,2")
     assert not matcher.allows(ord(","))
     with pytest.raises(SchemaUnsupported, match="at most 2 items"):
         matcher_of(unique({"type": "integer"}, minItems=3))
@@ -282,7 +269,7 @@ def test_items_are_equal_by_value(schema: Any, order: Any, item: Any) -> None:
         items = [item(draw, 2) for _ in range(draw.randrange(1, 5))]
         matcher = compiled.start()
         text = spelled(draw, items) if order == "any" else json.dumps(items)
-        taken = takes(matcher, text.encode()) and matcher.can_end()
+        taken = accepts(matcher, text)
         assert taken == library.is_valid(items), items
         said.append(taken)
     assert 20 < sum(said) < 350
@@ -356,11 +343,9 @@ def test_closed_objects_in_any_order_are_refused() -> None:
 def test_items_are_compared_when_other_arrays_had_more_values_than_are_kept() -> None:
     """A long string is compared by an automaton whose states get numbers as they are met, which many others follow."""
     matcher, others = matcher_of(unique({"type": "string"})), matcher_of(unique({"type": "integer"}))
-    for byte in b'["' + 100 * b"a" + b'","' + 95 * b"a":
-        matcher.advance(byte)
+    advance_all(matcher, b'["' + 100 * b"a" + b'","' + 95 * b"a")
     for number in range(300):
         assert takes(others.fork(), b"[%d,1" % number)
     assert takes(matcher.fork(), b'"')
-    for byte in b"aaaaa":
-        matcher.advance(byte)
+    advance_all(matcher, b"aaaaa")
     assert not takes(matcher, b'"')

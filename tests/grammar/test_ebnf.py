@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from tests.backends.grammar_walks import accepts, compile_with, tokenizer_of
+from tests.backends.grammar_walks import compile_with, tokenizer_of
+from tests.walks import accepts
 from tokdfa.constraint import Grammar
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, UnknownNameError
 from tokdfa.grammar.ebnf import read_ebnf

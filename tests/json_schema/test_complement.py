@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
-from tests.json_schema.schemas import expand
-from tests.naive.schema_values import holds
-from tokdfa.errors import UnsupportedConstraint
+from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, values
+from tests.naive.schema_values import array_holds, holds, object_holds
+from tokdfa.errors import SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.clauses import (
     EVERYTHING,
     Demand,
@@ -21,9 +24,32 @@ from tokdfa.json_schema.clauses import (
 from tokdfa.json_schema.complement import (
     NotOneState,
     complement,
+    complement_array,
     complement_object,
 )
 from tokdfa.json_schema.string_set import StringSet
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(documents(depth=2), st.lists(values, max_size=10))
+def test_clauses_and_their_complements_share_the_values_out(schema: dict[str, Any], drawn: list[Any]) -> None:
+    shape_builder, root, _ = expand(schema)
+    try:
+        shape = shape_builder.shape_of(root)
+        shape_builder.shape_of(frozenset(literal ^ 1 for literal in root))
+    except SchemaUnsupported:
+        assume(False)
+    complements = [list(complement_object(clause)) for clause in shape.objects[:10]]
+    of_arrays = [list(complement_array(clause)) for clause in shape.arrays[:10]]
+    for value in map(exact, (*COMMON_VALUES, *drawn)):
+        if isinstance(value, dict):
+            for members, parts in zip(shape.objects, complements, strict=False):
+                is_outside = any(object_holds(shape_builder, part, value) for part in parts)
+                assert is_outside != object_holds(shape_builder, members, value), (members, value)
+        elif isinstance(value, list):
+            for items, others in zip(shape.arrays, of_arrays, strict=False):
+                is_outside = any(array_holds(shape_builder, other, value) for other in others)
+                assert is_outside != array_holds(shape_builder, items, value), (items, value)
 
 
 def test_many_numbers_leave_the_gaps_between_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, assume, given, settings
@@ -38,6 +39,22 @@ tagged = st.builds(
     st.dictionaries(st.sampled_from(NAMES[:3]), listed, max_size=3),
     st.lists(st.sampled_from(NAMES[:3]), max_size=2, unique=True),
 )
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(tagged | listed.filter(lambda each: each is not True), min_size=2, max_size=5),
+    st.lists(st.dictionaries(st.sampled_from(NAMES[:3]), scalars, max_size=3) | scalars, min_size=10, max_size=30),
+)
+def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any], drawn: list[Any]) -> None:
+    shape_builder, shapes = branches({"oneOf": parts})
+    compared = candidates(shape_builder.listed, shapes)
+    assert compared == sorted(set(compared))
+    held = [
+        {k for k, shape in enumerate(shapes) if shape_holds(shape_builder, shape, value)} for value in map(exact, drawn)
+    ]
+    for first, second in set(combinations(range(len(parts)), 2)) - set(compared):
+        assert not any({first, second} <= holders for holders in held)
 
 
 def test_tagged_branches_are_not_compared() -> None:

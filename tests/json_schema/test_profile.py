@@ -21,7 +21,7 @@ from tests.json_schema.test_lower import (
     random_text,
 )
 from tests.json_schema.test_program_grammar import grammar_machine, walk_together
-from tokdfa import mask as masks
+from tests.walks import walk_along
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import PROFILES, JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, TokdfaError
@@ -211,17 +211,4 @@ def test_engines_have_equal_masks(missing: bytes) -> None:
     compiled = [create_backend(name, vocabulary, **options).compile(constraint) for name, options in ENGINES]
     draw = random.Random(0)
     for _ in range(12):
-        matchers = [one.start() for one in compiled]
-        for _ in range(60):
-            found = []
-            for matcher in matchers:
-                mask = masks.allocate_mask(vocabulary.size)
-                matcher.fill_mask(mask)
-                found.append(masks.mask_to_ids(mask).tolist())
-            assert all(one == found[0] for one in found)
-            assert found[0]
-            token = draw.choice(found[0])
-            if token in vocabulary.end_tokens:
-                break
-            for matcher in matchers:
-                matcher.advance(token)
+        walk_along([one.start() for one in compiled], vocabulary, (), 60, draw)

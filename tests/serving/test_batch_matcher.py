@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tokdfa
+from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.brute_force import BruteForceMatcher
@@ -43,9 +44,7 @@ def expected(matcher: Matcher | None) -> list[int]:
         return list(range(VOCAB.size))
     if matcher.is_finished():
         return list(VOCAB.end_tokens)
-    out = masks.allocate_mask(VOCAB.size)
-    matcher.fork().fill_mask(out)
-    return masks.mask_to_ids(out).tolist()
+    return mask_of(matcher.fork())
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.proper.small_tokenizers import merge_list
+from tests.walks import mask_of
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LimitExceeded, ModelError, OptionError
-from tokdfa.mask import allocate_mask, mask_to_ids
 from tokdfa.models.table import TableModel, random_table
 from tokdfa.proper.explain_text import explain_tokens
 from tokdfa.skew.estimate import Estimate, estimate_skew
@@ -63,11 +63,9 @@ class Truth:
 def enumerate_truth(compiled: CompiledConstraint, model: LanguageModel, eos: str, deepest: int) -> Truth:
     """Walk all masks, one prefix after another."""
     found: list[tuple[float, float, bytes]] = []
-    mask = allocate_mask(VOCABULARY.size)
 
     def walk(matcher: Matcher, tokens: tuple[int, ...], log_p: float, log_q: float) -> None:
-        matcher.fill_mask(mask)
-        allowed = mask_to_ids(mask).tolist()
+        allowed = mask_of(matcher)
         row = np.exp(model.log_probabilities([CONTEXT + tokens])[0])
         here = row[allowed].sum()
         ends = [token for token in allowed if token in VOCABULARY.end_tokens]
@@ -172,12 +170,10 @@ def test_weights_are_those_of_the_sequences(name: str) -> None:
     for tokens, log_weight in list(zip(estimate.sequences, estimate.log_weights, strict=True)):
         matcher, expected = compiled.start(CONTEXT), 0.0
         for place in range(len(tokens) + (eos == "counted")):
-            mask = allocate_mask(VOCABULARY.size)
-            matcher.fill_mask(mask)
-            allowed = mask_to_ids(mask)
+            allowed = mask_of(matcher)
             row = model.log_probabilities([CONTEXT + tokens[:place]])[0]
             expected += np.log(np.exp(row[allowed]).sum())
-            forced += set(allowed.tolist()) <= {3, 4} or len(allowed) == 1
+            forced += set(allowed) <= {3, 4} or len(allowed) == 1
             steps += 1
             if place < len(tokens):
                 matcher.advance(tokens[place])

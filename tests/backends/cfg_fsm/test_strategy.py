@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from tests.backends.cfg_fsm.oracles import FOLDER, corpus, lark_accepts
-from tests.backends.grammar_walks import SHORT, advance_all, check_every_text, compile_with, tokenizer_of, walk_all
-from tests.walks import mask_of
+from tests.backends.grammar_walks import SHORT, check_every_text, compile_with, tokenizer_of, walk_all
+from tests.walks import advance_all, mask_of
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,

@@ -8,9 +8,8 @@ import random
 
 import pytest
 
-from tests.backends.grammar_walks import advance_all
 from tests.grammar.lexed_cfgs import accepts, compile_cfg, run
-from tests.walks import mask_of
+from tests.walks import advance_all, mask_of
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
 from tokdfa.errors import LimitExceeded

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.grammar.small_regexes import small_regexes
-from tokdfa import mask as masks
+from tests.walks import mask_of
 from tokdfa.backends.earley_trie.slices import MAX_SLICES, NAMED_SETS, slice_set
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
 from tokdfa.constraint import Grammar, Regex
@@ -130,14 +130,12 @@ def test_any_slices_give_the_masks_of_the_walk(slices: list[str], lexeme: str, t
     constraint = Regex(lexeme)
     walking = compile_earley(vocab, constraint, mask="walk")
     slicing = compile_earley(vocab, constraint, mask="slices", slices="\n".join([*slices, "[ab]{1,3}"]))
-    out, expected = masks.allocate_mask(vocab.size), masks.allocate_mask(vocab.size)
     agenda: list[tuple[Matcher, Matcher]] = [(walking.start(), slicing.start())]
     for walked, sliced in agenda:
-        walked.fill_mask(expected)
-        sliced.fill_mask(out)
-        assert out.tolist() == expected.tolist()
+        expected = mask_of(walked)
+        assert mask_of(sliced) == expected
         for token in (0, 1):
-            if masks.contains(out, token) and len(agenda) < 12:
+            if token in expected and len(agenda) < 12:
                 following = walked.fork(), sliced.fork()
                 for matcher in following:
                     matcher.advance(token)

@@ -7,16 +7,8 @@ import random
 import pytest
 
 from tests.backends import grammar_walks
-from tests.backends.grammar_walks import (
-    NAMES,
-    accepts,
-    compile_with,
-    grammar_of,
-    texts_of,
-    tokenizer_of,
-    walk_all,
-)
-from tests.walks import mask_of
+from tests.backends.grammar_walks import NAMES, compile_with, grammar_of, texts_of, tokenizer_of, walk_all
+from tests.walks import accepts, mask_of
 
 #: llguidance's rules.
 PEER_RULES = {"lexer": "one_byte", "ignore": "between"}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.backends.grammar_walks import accepts
 from tests.backends.peers.test_peers import BYTES
 from tests.packages import backend, needs
+from tests.walks import accepts
 from tests.walks import mask_of as allowed
 from tokdfa.backends.laws.contract import check_backend
 from tokdfa.backends.peers.glrmask_peer import refuse_crashes

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.backends.grammar_walks import accepts
 from tests.backends.peers.test_peers import BYTES
 from tests.packages import needs
+from tests.walks import accepts
 from tests.walks import mask_of as allowed
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema, Regex

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.grammar_walks import accepts
 from tests.packages import backend
 from tests.strategies import as_python, regex_patterns, short_texts
+from tests.walks import accepts
 from tests.walks import mask_of as allowed
 from tokdfa.backends.peers.common import PRIMER
 from tokdfa.backends.registry import create_backend

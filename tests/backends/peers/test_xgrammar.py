@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from tests.backends.grammar_walks import accepts
 from tests.backends.peers.test_peers import BYTES, start
 from tests.packages import needs
+from tests.walks import accepts
 from tokdfa.backends.peers.xgrammar_peer import XgrammarPeer
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema, Regex

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import tokdfa
-from tokdfa import mask as masks
+from tests.walks import mask_of
 from tokdfa.backends.pushdown_trie import machine_tables
 from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_SCRATCH, NEEDS_STACKS
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -42,7 +41,6 @@ def test_rows_of_one_table_have_the_same_room(monkeypatch, first_room):
     """From each room at first, and with so many groups that each table is full at some count of them."""
     monkeypatch.setattr(machine_tables, "FIRST_ROOM", first_room)
     vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
-    out = masks.allocate_mask(vocab.size)
     for depth in range(1, 12):
         compiled = tokdfa.compile(
             tokdfa.Grammar(left_recursive(depth)), vocab, backend="pushdown_trie", lexer="any", shared=False
@@ -50,12 +48,10 @@ def test_rows_of_one_table_have_the_same_room(monkeypatch, first_room):
         wanted = tokdfa.compile(
             tokdfa.Grammar(left_recursive(depth)), vocab, backend="earley_trie", lexer="longest", mask="walk"
         )
-        matcher, other, expected = compiled.start(), wanted.start(), masks.allocate_mask(vocab.size)
+        matcher, other = compiled.start(), wanted.start()
         machine = compiled.generation.machine
         for byte in b"([([x" + b"])" * 2:
-            matcher.fill_mask(out)
-            other.fill_mask(expected)
-            assert np.array_equal(out, expected)
+            assert mask_of(matcher) == mask_of(other)
             assert rooms_agree(machine)
             matcher.advance(byte)
             other.advance(byte)
@@ -70,13 +66,10 @@ def test_a_table_may_be_asked_to_grow_at_any_time(status):
         tokdfa.compile(tokdfa.Grammar(C_LIKE), vocab, backend="pushdown_trie", lexer="any", shared=False).start()
         for _ in range(2)
     )
-    one, two = masks.allocate_mask(vocab.size), masks.allocate_mask(vocab.size)
     for count, byte in enumerate(b"fn main() { a = b(c, 1) * 2; { return a; } }"):
         if count % 3 == 0 and count < 30:
             grown._machine.supply(status)
-        grown.fill_mask(one)
-        plain.fill_mask(two)
-        assert np.array_equal(one, two)
+        assert mask_of(grown) == mask_of(plain)
         assert rooms_agree(grown._machine)
         grown.advance(byte)
         plain.advance(byte)
@@ -90,10 +83,9 @@ def test_a_c_like_grammar_of_touching_terminals(tokenizer):
     found = []
     for options in ({}, {"partition": False}):
         compiled = tokdfa.compile(tokdfa.Grammar(C_LIKE), vocab, backend="pushdown_trie", lexer="any", **options)
-        matcher, out = compiled.start(), masks.allocate_mask(vocab.size)
+        matcher = compiled.start()
         for byte in b"fn main() { if a < b { return c(1, d) + 2; } }":
-            matcher.advance(next(t for t in range(vocab.size) if vocab.token_bytes(t) == bytes([byte])))
-            matcher.fill_mask(out)
-            found.append(out.tobytes())
+            matcher.advance(vocab.trie.prefixes_of(bytes([byte]))[0])
+            found.append(mask_of(matcher))
         assert rooms_agree(compiled.generation.machine)
     assert found[: len(found) // 2] == found[len(found) // 2 :]

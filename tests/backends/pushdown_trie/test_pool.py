@@ -10,9 +10,9 @@ import weakref
 import pytest
 from hypothesis import given, settings
 
-import tokdfa
 from tests.backends.pushdown_trie import BYTES
 from tests.grammar.small_regexes import small_regexes
+from tests.walks import advance_all, mask_of
 from tokdfa.backends.pushdown_trie import pool as pools
 from tokdfa.backends.pushdown_trie import state_table
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
@@ -136,11 +136,8 @@ def test_what_most_schemas_need_is_made_in_advance_where_that_is_asked_for():
             before = pool_of(vocab).partitions.made
             matcher = backend.compile(schema).start()
             assert pool_of(vocab).partitions.made == before
-            for byte in b'{"born": "2':
-                matcher.advance(byte)
-            mask = tokdfa.allocate_mask(vocab.size)
-            matcher.fill_mask(mask)
-            found.append(mask.tobytes())
+            advance_all(matcher, b'{"born": "2')
+            found.append(tuple(mask_of(matcher)))
             assert not is_prepared or pool_of(vocab).partitions.made == before
     assert len(set(found)) == 1
     assert made[0] == 0 < made[1] == made[2]

@@ -1,8 +1,10 @@
 """Masks of schemas by partitions against walks of the whole trie: counted strings, names among other strings."""
 
+import random
+
 import pytest
 
-from tokdfa import mask as masks
+from tests.walks import walk_along
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -21,16 +23,6 @@ def test_masks_with_slices_are_those_without(schema):
     vocab = load_tokenizer("mistral-v1").vocabulary
     ways = {}, {"slices": False}, {"partition": False}
     matchers = [PushdownTrie(vocab, shared=False, **way).compile(JsonSchema(schema)).start() for way in ways]
-    out = [masks.allocate_mask(vocab.size) for _ in ways]
-    text = '{"ab_1": 12, "c": 3}' if "patternProperties" in schema else '"abc def@x.yz"'
-    for byte in text.encode():
-        for matcher, mask in zip(matchers, out, strict=True):
-            matcher.fill_mask(mask)
-        assert (out[0] == out[1]).all()
-        assert (out[0] == out[2]).all()
-        tokens = masks.mask_to_ids(out[0]).tolist()
-        token = next((token for token in tokens if vocab.token_bytes(token) == bytes([byte])), None)
-        if token is None:
-            break
-        for matcher in matchers:
-            matcher.advance(token)
+    text = b'{"ab_1": 12, "c": 3}' if "patternProperties" in schema else b'"abc def@x.yz"'
+    single = [vocab.trie.prefixes_of(bytes([byte]))[0] for byte in text]
+    assert walk_along(matchers, vocab, single, len(text), random.Random(0)) > 3

@@ -6,18 +6,9 @@ import random
 
 import pytest
 
-from tests.backends.grammar_walks import (
-    NAMES,
-    advance_all,
-    bytes_start,
-    compile_with,
-    grammar_of,
-    texts_of,
-    tokenizer_of,
-    walk_all,
-)
+from tests.backends.grammar_walks import NAMES, bytes_start, compile_with, grammar_of, texts_of, tokenizer_of, walk_all
 from tests.threads import run_together
-from tests.walks import mask_of, masks_along
+from tests.walks import advance_all, mask_of, masks_along
 from tokdfa.backends.pushdown_trie import fill, machine
 from tokdfa.constraint import Grammar
 from tokdfa.errors import (

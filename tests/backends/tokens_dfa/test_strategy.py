@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.backends.tokens_dfa.muting_oracle import MutedLanguage
 from tests.strategies import regex_patterns
 from tests.vocabulary.vocabularies import ODD
-from tokdfa import mask as masks
+from tests.walks import mask_of as allowed_by
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.token_index import ExplicitTokenIndex, TokenIndex
 from tokdfa.backends.tokens_dfa import contraction
@@ -63,14 +63,12 @@ def compiled(constraint: Constraint, vocab: Vocabulary, **options: object) -> Co
 def mask_of(made: CompiledTokensDfa, state: int) -> list[int]:
     matcher = made.start()
     matcher.state = state
-    mask = masks.allocate_mask(made.vocab.size)
-    matcher.fill_mask(mask)
-    return mask.tolist()
+    return allowed_by(matcher)
 
 
 def the_same_as_the_index(made: CompiledTokensDfa, index: ExplicitTokenIndex) -> None:
     """Transitions, acceptance and masks of every state that can be reached, walking both side by side."""
-    matcher, mask = index.start(), masks.allocate_mask(index.vocab.size)
+    matcher = index.start()
     partner = {0: 0}
     agenda = [0]
     while agenda:
@@ -84,8 +82,7 @@ def the_same_as_the_index(made: CompiledTokensDfa, index: ExplicitTokenIndex) ->
             assert partner[target] == theirs[token]
         assert made.accepts(state) == index.accepts(partner[state])
         matcher.state = partner[state]
-        matcher.fill_mask(mask)
-        assert mask_of(made, state) == mask.tolist()
+        assert mask_of(made, state) == allowed_by(matcher)
     assert len(partner) == made.sizes["states"]
 
 
@@ -154,7 +151,6 @@ def muted_language(constraint: Regex | Choice, vocab: Vocabulary) -> MutedLangua
 
 def follows_the_definition(made: CompiledTokensDfa, language: MutedLanguage, depth: int) -> int:
     """Compare masks after all token sequences up to `depth`; returns how many states were met."""
-    mask = masks.allocate_mask(made.vocab.size)
     agenda = [(language.start(), made.start(), 0)]
     seen: set[tuple[frozenset[int], int]] = set()
     while agenda:
@@ -162,10 +158,9 @@ def follows_the_definition(made: CompiledTokensDfa, language: MutedLanguage, dep
         if (states, matcher.state) in seen:
             continue
         seen.add((states, matcher.state))
-        matcher.fill_mask(mask)
         ends = set(made.vocab.end_tokens) if language.accepts(states) else set()
         allowed = language.mask(states)
-        assert set(masks.mask_to_ids(mask).tolist()) == allowed | ends
+        assert set(allowed_by(matcher)) == allowed | ends
         if length < depth:
             for token in sorted(allowed):
                 ahead = matcher.fork()
