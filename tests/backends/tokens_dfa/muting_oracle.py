@@ -1,15 +1,11 @@
-"""The muted language by its definition, twice: on an automaton with bound tokens, and on a syntax tree without any
-automaton.
+"""The muted language by its definition, on a syntax tree and without any automaton; it shares no code with the package.
 
-`MutedLanguage` keeps the set of states that a token prefix can lead to: a token leads on by its bytes, and by each
-bound token that is bound to it. `spells_muted` knows nothing of bound tokens: it matches a tree against a token
-sequence, where a literal matches exactly the tokens of its spelling and everything else matches bytes. Neither shares
-code with the package.
+A tree is matched against a token sequence, where a literal matches exactly the tokens of its spelling and everything
+else matches bytes, however tokens cut them.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tokdfa.regex.syntax_tree import Alternation, CharSet, Concat, Empty, Node, Repeat
@@ -17,86 +13,7 @@ from tokdfa.regex.syntax_tree import Alternation, CharSet, Concat, Empty, Node, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    import numpy.typing as npt
-
-    from tokdfa.automata.dfa import Dfa
     from tokdfa.vocabulary.vocabulary import Vocabulary
-
-
-class MutedLanguage:
-    """The token sequences of a byte automaton with bound tokens, by brute force.
-
-    `bound_targets`: shape (states, bound tokens), -1 where there is none; `bound_token_ids`: shape (bound tokens,).
-    """
-
-    def __init__(
-        self,
-        dfa: Dfa,
-        bound_targets: npt.NDArray[np.int32],
-        bound_token_ids: npt.NDArray[np.int32],
-        vocab: Vocabulary,
-    ) -> None:
-        rows, classes = dfa.transitions.tolist(), dfa.byte_class.tolist()
-        self._by_byte = [[row[column] for column in classes] for row in rows]
-        self._by_bound_token: list[dict[int, set[int]]] = []  # state -> token -> targets
-        for row in bound_targets.tolist():
-            targets: dict[int, set[int]] = {}
-            for token, target in zip(bound_token_ids.tolist(), row, strict=True):
-                if target >= 0:
-                    targets.setdefault(token, set()).add(target)
-            self._by_bound_token.append(targets)
-        self._accepting, self._start = dfa.accepting.tolist(), dfa.start
-        self._tokens = [vocab.token_bytes(token) for token in range(vocab.size)]
-        self._moves: dict[int, dict[int, set[int]]] = {}
-
-    def start(self) -> frozenset[int]:
-        """The states before the first token."""
-        return frozenset([self._start] if self._start >= 0 else [])
-
-    def step(self, states: frozenset[int], token: int) -> frozenset[int]:
-        """The states after one more token, whether acceptance can be reached from them or not."""
-        return frozenset(target for state in states for target in self._targets(state, token))
-
-    def mask(self, states: frozenset[int]) -> set[int]:
-        """The tokens after which some token sequence leads to acceptance; end tokens are not among them."""
-        allowed = set()
-        for state in states:
-            allowed |= {token for token, targets in self._moves_of(state).items() if targets & self._alive}
-        return allowed
-
-    def accepts(self, states: frozenset[int]) -> bool:
-        """Whether the text may end here."""
-        return any(self._accepting[state] for state in states)
-
-    def _targets(self, state: int, token: int) -> set[int]:
-        targets = set(self._by_bound_token[state].get(token, ()))
-        spelled = self._tokens[token]
-        for byte in spelled:
-            state = self._by_byte[state][byte]
-            if state < 0:
-                return targets
-        return targets | {state} if spelled else targets
-
-    def _moves_of(self, state: int) -> dict[int, set[int]]:
-        if state not in self._moves:
-            found = ((token, self._targets(state, token)) for token in range(len(self._tokens)))
-            self._moves[state] = {token: targets for token, targets in found if targets}
-        return self._moves[state]
-
-    @cached_property
-    def _alive(self) -> set[int]:
-        """The states, reached from the start by tokens, that reach acceptance by tokens."""
-        reached, agenda = set(self.start()), list(self.start())
-        while agenda:
-            new = set().union(*self._moves_of(agenda.pop()).values()) - reached
-            reached |= new
-            agenda.extend(new)
-        following = {state: set().union(*self._moves_of(state).values()) for state in reached}
-        alive = {state for state in reached if self._accepting[state]}
-        while more := {state for state in reached - alive if following[state] & alive}:
-            alive |= more
-        return alive
 
 
 def spells_muted(

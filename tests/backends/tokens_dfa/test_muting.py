@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tokdfa
-from tests.backends.tokens_dfa.muting_oracle import MutedLanguage, spells_muted
+from tests.backends.tokens_dfa.muting_oracle import spells_muted
 from tests.strategies import short_texts
+from tests.walks import mask_of
 from tokdfa.automata.algebra import minimize
 from tokdfa.backends.tokens_dfa.contraction import contract
 from tokdfa.backends.tokens_dfa.muting import (
@@ -22,7 +23,8 @@ from tokdfa.backends.tokens_dfa.muting import (
     mute_choice,
     mute_regex,
 )
-from tokdfa.constraint import Choice, Constraint, JsonSchema, Regex
+from tokdfa.backends.tokens_dfa.strategy import TokensDfa
+from tokdfa.constraint import Choice, JsonSchema, Regex
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
 from tokdfa.regex.compile import compile_dfa, explicit_dfa
 from tokdfa.regex.parse import parse
@@ -33,56 +35,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
+    from tokdfa.backends.base import CompiledConstraint, Matcher
 
 INPUTS = Path(__file__).parents[3] / "experiments" / "inputs"
 PATTERNS = {entry["label"]: entry["regex"] for entry in yaml.safe_load((INPUTS / "regexes.yaml").read_text())}
 TEXTS = yaml.safe_load((INPUTS / "regex_texts.yaml").read_text())
 
 
-def vocabulary(*tokens: str | bytes) -> Vocabulary:
-    """All bytes and then `tokens`, from id 256 on; the end token comes last."""
-    spelled = [token.encode() if isinstance(token, str) else token for token in tokens]
-    return Vocabulary(
-        [*(bytes([byte]) for byte in range(256)), *spelled, b""], end_tokens=[256 + len(spelled)], name="toy"
-    )
-
-
-BYTES = vocabulary()
-
-
-def muted_language(constraint: Constraint, vocab: Vocabulary) -> tuple[MutedLanguage, Dfa, Muting]:
-    automaton, muting = compile_muted(constraint, vocab)
-    dfa, bound_targets = contract(minimize(explicit_dfa(automaton, constraint, 100_000)), muting)
-    return MutedLanguage(dfa, bound_targets, muting.bound_token_ids, vocab), dfa, muting
-
-
-def token_sequences(language: MutedLanguage, vocab: Vocabulary, longest: int) -> dict[tuple[int, ...], bool]:
-    """Every token sequence of at most `longest` bytes that has not died, and whether it is complete."""
-    found = {}
-    agenda = [((), language.start(), longest)]
-    while agenda:
-        tokens, states, left = agenda.pop()
-        found[tokens] = language.accepts(states)
-        for token in range(vocab.size):
-            if 0 < (length := len(vocab.token_bytes(token))) <= left and (after := language.step(states, token)):
-                agenda.append(((*tokens, token), after, left - length))
-    return found
-
-
-def accepted_texts(language: MutedLanguage, vocab: Vocabulary, longest: int) -> set[bytes]:
-    """The texts of at most `longest` bytes that some token sequence spells; each (states, text) is visited once."""
-    agenda = [(language.start(), b"")]
-    seen = set(agenda)
-    while agenda:
-        states, text = agenda.pop()
-        for token in range(vocab.size):
-            spelled = vocab.token_bytes(token)
-            if spelled and len(text) + len(spelled) <= longest:
-                after = language.step(states, token), text + spelled
-                if after[0] and after not in seen:
-                    seen.add(after)
-                    agenda.append(after)
-    return {text for states, text in seen if language.accepts(states)}
+BYTES = tokdfa.load_tokenizer("bytes").vocabulary
 
 
 def found_literals(pattern: str, **options: object) -> dict[str, int]:
@@ -168,20 +128,7 @@ def test_literals_of_a_choice(choices: list[str | bytes], literals: dict[bytes, 
     assert {literal.text: literal.occurrences for literal in muting.literals} == literals
 
 
-# Codes.
-
-
 # The language.
-
-
-@pytest.mark.parametrize("search", [False, True])
-@pytest.mark.parametrize(("pattern", "python"), [("^ab$", r"ab\Z"), ("^ab", "ab"), ("ab$", r"ab\Z"), ("^^$", r"\Z")])
-def test_anchors_at_the_ends(pattern: str, python: str, search: bool) -> None:
-    vocab = Vocabulary([b"a", b"b", b"-", b"ab", b"b-", b""], end_tokens=[5])
-    language, _, _ = muted_language(Regex(pattern, search=search), vocab)
-    matches = {"^": re.match, "a": re.search}[pattern[0]] if search else re.fullmatch
-    expected = {text.encode() for text in short_texts(4, "ab-") if matches(python, text)}
-    assert accepted_texts(language, vocab, 4) == expected
 
 
 LETTERS = "ab-é"
@@ -215,28 +162,49 @@ def toy_vocabularies(draw: st.DrawFn) -> Vocabulary:
     return Vocabulary([*tokens, b""], end_tokens=[len(tokens)])
 
 
-@settings(max_examples=300)
-@given(patterns, toy_vocabularies(), st.booleans())
-def test_texts_stay_the_same(pattern: str, vocab: Vocabulary, search: bool) -> None:
-    language, _, _ = muted_language(Regex(pattern, search=search), vocab)
-    python = re.compile(pattern)
-    matches = python.search if search else python.fullmatch
-    expected = {text.encode() for text in short_texts(4, LETTERS) if len(text.encode()) <= 4 and matches(text)}
-    assert accepted_texts(language, vocab, 4) == expected
+def sequences(compiled: CompiledConstraint, longest: int) -> dict[tuple[int, ...], bool]:
+    """Every token sequence of at most `longest` bytes that masks allow, and whether it may end."""
+    vocab, found = compiled.vocab, {}
+    agenda: list[tuple[tuple[int, ...], Matcher]] = [((), compiled.start())]
+    for tokens, matcher in agenda:  # grows on the way
+        found[tokens] = matcher.can_end()
+        for token in mask_of(matcher):
+            longer = (*tokens, token)
+            if token not in vocab.end_token_set and len(vocab.spell(longer)) <= longest:
+                agenda.append((longer, matcher.fork()))
+                agenda[-1][1].advance(token)
+    return found
 
 
-@settings(max_examples=300)
-@given(patterns, toy_vocabularies(), st.booleans())
-def test_token_sequences_are_those_of_the_definition(pattern: str, vocab: Vocabulary, search: bool) -> None:
-    language, _, muting = muted_language(Regex(pattern, search=search), vocab)
+@settings(max_examples=200)
+@given(patterns, toy_vocabularies(), st.booleans(), st.sampled_from(["transformations", "strings", "none"]))
+def test_texts_stay_the_same_and_their_tokens_are_those_of_the_definition(
+    pattern: str, vocab: Vocabulary, search: bool, token_classes: str
+) -> None:
+    """All sequences of up to three bytes: the definition says which are complete, Python's `re` what is spelled."""
+    constraint, python = Regex(pattern, search=search), re.compile(pattern)
+    found = sequences(TokensDfa(vocab, mute_literals=True, token_classes=token_classes).compile(constraint), 3)
+    _, muting = mute_regex(constraint, vocab)
     assert muting.unspelled == ()
     spellings = {literal.text.decode(): literal.tokens for literal in muting.literals}
     tree = parse(pattern)
-    alive = token_sequences(language, vocab, 3)
     for length in range(4):
         for tokens in itertools.product(range(vocab.size - 1), repeat=length):
             if len(vocab.spell(tokens)) <= 3:
-                assert alive.get(tokens, False) == spells_muted(tree, tokens, spellings, vocab, search=search)
+                assert found.get(tokens, False) == spells_muted(tree, tokens, spellings, vocab, search=search)
+    matches = python.search if search else python.fullmatch
+    expected = {text.encode() for text in short_texts(3, LETTERS) if len(text.encode()) <= 3 and matches(text)}
+    assert {vocab.spell(tokens) for tokens, is_complete in found.items() if is_complete} == expected
+
+
+@pytest.mark.parametrize("search", [False, True])
+@pytest.mark.parametrize(("pattern", "python"), [("^ab$", r"ab\Z"), ("^ab", "ab"), ("ab$", r"ab\Z"), ("^^$", r"\Z")])
+def test_anchors_at_the_ends(pattern: str, python: str, search: bool) -> None:
+    vocab = Vocabulary([b"a", b"b", b"-", b"ab", b"b-", b""], end_tokens=[5])
+    found = sequences(TokensDfa(vocab, mute_literals=True).compile(Regex(pattern, search=search)), 4)
+    matches = {"^": re.match, "a": re.search}[pattern[0]] if search else re.fullmatch
+    expected = {text.encode() for text in short_texts(4, "ab-") if matches(python, text)}
+    assert {vocab.spell(tokens) for tokens, is_complete in found.items() if is_complete} == expected
 
 
 @given(
@@ -249,9 +217,8 @@ def test_token_sequences_are_those_of_the_definition(pattern: str, vocab: Vocabu
 def test_a_choice_keeps_its_texts(texts: set[bytes], toy: Vocabulary) -> None:
     tokens = [toy.token_bytes(token) for token in range(toy.size - 1)]
     vocab = Vocabulary([*tokens, b"\xff", b"\xc0", b"\xffa", b""], end_tokens=[len(tokens) + 3])
-    language, _, muting = muted_language(Choice(texts), vocab)
-    assert muting.unspelled == ()
-    assert accepted_texts(language, vocab, 8) == texts
+    found = sequences(TokensDfa(vocab, mute_literals=True).compile(Choice(texts)), 8)
+    assert {vocab.spell(tokens) for tokens, is_complete in found.items() if is_complete} == texts
 
 
 # The eleven regexes on a real vocabulary.

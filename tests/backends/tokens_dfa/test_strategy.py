@@ -7,17 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.tokens_dfa.muting_oracle import MutedLanguage
 from tests.strategies import regex_patterns
 from tests.vocabulary.vocabularies import ODD
 from tests.walks import mask_of as allowed_by
-from tokdfa.automata.algebra import minimize
 from tokdfa.backends.token_index import ExplicitTokenIndex, TokenIndex
 from tokdfa.backends.tokens_dfa import contraction
-from tokdfa.backends.tokens_dfa.contraction import contract
-from tokdfa.backends.tokens_dfa.muting import compile_muted
 from tokdfa.backends.tokens_dfa.strategy import CompiledTokensDfa, TokensDfa
-from tokdfa.constraint import Choice, Constraint, Regex
+from tokdfa.constraint import Constraint, Regex
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
@@ -25,7 +21,6 @@ from tokdfa.errors import (
     UnsupportedConstraint,
     VocabularyCannotSpell,
 )
-from tokdfa.regex.compile import explicit_dfa
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -140,68 +135,13 @@ def test_the_benchmark_regexes_on_a_real_vocabulary(label: str, pattern: str) ->
         assert tables_are_equal(made, compiled(Regex(pattern), vocab, **options)), options
 
 
-# Muted literals
+# Muted literals; what they are, and what is then allowed, is in `test_muting`.
 
 
-def muted_language(constraint: Regex | Choice, vocab: Vocabulary) -> MutedLanguage:
-    lazy, muting = compile_muted(constraint, vocab)
-    dfa, targets = contract(minimize(explicit_dfa(lazy, constraint, 100_000)), muting)
-    return MutedLanguage(dfa, targets, muting.bound_token_ids, vocab)
-
-
-def follows_the_definition(made: CompiledTokensDfa, language: MutedLanguage, depth: int) -> int:
-    """Compare masks after all token sequences up to `depth`; returns how many states were met."""
-    agenda = [(language.start(), made.start(), 0)]
-    seen: set[tuple[frozenset[int], int]] = set()
-    while agenda:
-        states, matcher, length = agenda.pop()
-        if (states, matcher.state) in seen:
-            continue
-        seen.add((states, matcher.state))
-        ends = set(made.vocab.end_tokens) if language.accepts(states) else set()
-        allowed = language.mask(states)
-        assert set(allowed_by(matcher)) == allowed | ends
-        if length < depth:
-            for token in sorted(allowed):
-                ahead = matcher.fork()
-                ahead.advance(token)
-                agenda.append((language.step(states, token), ahead, length + 1))
-    return len(seen)
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "(https?://)?[a-z.]{1,4}",
-        "http|[a-z]+s",
-        "(http|[a-z]+)(file)?",
-        '"filename":"[a-z]*"',
-        "(file|filename|name)+",
-        "[01]{2}01?0",
-    ],
-)
-@pytest.mark.parametrize("token_classes", ["transformations", "strings", "none"])
-def test_muting_follows_its_definition(pattern: str, token_classes: str) -> None:
-    made = compiled(Regex(pattern), WORDS, mute_literals=True, token_classes=token_classes)
-    assert follows_the_definition(made, muted_language(Regex(pattern), WORDS), 40) > 1
-    assert tables_are_equal(made, compiled(Regex(pattern), WORDS, mute_literals=True, threads=2))
-
-
-@settings(deadline=None, derandomize=True, max_examples=60)
-@given(regex_patterns(anchors=False, look_ahead=False, boundaries=False))
-def test_muting_random_regexes(pattern: str) -> None:
-    try:
-        made = compiled(Regex(pattern), LETTERS, mute_literals=True)
-    except (EmptyLanguageError, VocabularyCannotSpell):
-        return
-    follows_the_definition(made, muted_language(Regex(pattern), LETTERS), 6)
-
-
-def test_muting_choices() -> None:
-    constraint = Choice(["filename", "file name", "http://a", "0101"])
-    made = compiled(constraint, WORDS, mute_literals=True)
-    follows_the_definition(made, muted_language(constraint, WORDS), 20)
-    assert made.sizes["bound_tokens"] == 6  # filename, file, name, http, a, 01
+def test_threads_make_the_same_muted_table() -> None:
+    muted = Regex('"filename":"[a-z]*"|(http|[a-z]+)(file)?')
+    one, other = (compiled(muted, WORDS, mute_literals=True, threads=threads) for threads in (1, 2))
+    assert tables_are_equal(one, other)
 
 
 def test_muting_needs_a_pattern_without_assertions() -> None:
