@@ -60,10 +60,12 @@ def test_comments_and_regexes_after_ignored_blanks() -> None:
         assert accepts(machine, text) == lark_accepts(COMMENTS, text), text
 
 
-def test_keywords_are_no_names_where_they_may_stand() -> None:
-    grammar = 'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "\n'
+@pytest.mark.parametrize("flags", [("", ""), ("", "i"), ("i", ""), ("i", "i")])
+def test_keywords_are_no_names_where_they_may_stand(flags: tuple[str, str]) -> None:
+    """A string is taken out of the lexer if a regex reads it, unless only the string is read in upper case, too."""
+    grammar = f'start: "if"{flags[0]} NAME | NAME "=" NAME\nNAME: /[a-z]+/{flags[1]}\n%ignore " "\n'
     machine = machine_of(grammar)
-    for text in ("if x", "if = x", "iff = x", "a = if", "ifx", "if if"):
+    for text in ("if x", "if = x", "iff = x", "a = if", "ifx", "if if", "IF x", "IF = x", "a = IF", "if IF", "IFx = b"):
         assert accepts(machine, text) == lark_accepts(grammar, text), text
 
 
@@ -195,6 +197,14 @@ T2: /[ab]/
 def test_what_has_no_end_in_outline_is_refused_at_once() -> None:
     with pytest.raises(EmptyLanguageError):
         make_machine('start: "a" start "b" | C\nC: /[^\\s\\S]/\n', max_search=50)
+
+
+def test_rules_without_end_lead_nowhere() -> None:
+    machine = make_machine('start: "a" | b\nb: "b" b\n')
+    assert accepts(machine, "a")
+    assert run(machine, "b") < 0
+    with pytest.raises(EmptyLanguageError):
+        make_machine('start: start "a"\n')
 
 
 def test_a_terminal_that_cannot_be_matched_names_its_place() -> None:
