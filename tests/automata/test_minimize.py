@@ -17,7 +17,7 @@ def same_arrays(a: Dfa, b: Dfa) -> bool:
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(dfas(most_states=8))
 def test_size_and_language_equal_the_plain_ones(dfa):
     minimal = minimize(dfa)

@@ -64,13 +64,13 @@ def test_later_sequences_are_nearer_to_the_target() -> None:
     truth, local = by_text(target_sequences(model, WORDS)), by_text(masked_sequences(model, WORDS))
     first: Counter[bytes] = Counter()
     late: Counter[bytes] = Counter()
-    for seed in range(600):
+    for seed in range(300):
         sampler = AlignedSampler(model, COMPILED, seed=seed)
         first.update(sampler.draw(1).texts)
         sampler.draw(25)
         late.update(sampler.draw(1).texts)
-    first_shares, late_shares = ({text: n / 600 for text, n in counts.items()} for counts in (first, late))
-    assert distance(first_shares, local) < noise(local, 600) < distance(local, truth) / 2
+    first_shares, late_shares = ({text: n / 300 for text, n in counts.items()} for counts in (first, late))
+    assert distance(first_shares, local) < noise(local, 300) < distance(local, truth) / 2
     assert distance(late_shares, truth) < distance(first_shares, truth) / 3
 
 

@@ -78,7 +78,7 @@ def made(members, **way):
     return tags(*found, **way), re.compile(judge)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(members_of_tags(), st.sampled_from(WAYS))
 def test_texts_with_tags_are_those_of_a_regex(members, way):
     part, judge = made(members, **way)

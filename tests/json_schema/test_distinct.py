@@ -315,7 +315,7 @@ def test_random_closed_objects_against_the_library() -> None:
     count: Counter[str] = Counter()
     members = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from((None, 1, "s"))), max_size=4)
 
-    @settings(max_examples=120, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
     @given(closed_objects(), st.lists(members, min_size=20, max_size=40), st.randoms(use_true_random=False))
     @example({**NAMED, "minProperties": 2}, [[("b", None), ("b", None)]], random.Random(0))
     def check(schema: dict[str, Any], drawn: list[list[tuple[str, Any]]], rng: random.Random) -> None:
@@ -342,7 +342,7 @@ def test_random_closed_objects_against_the_library() -> None:
     check()
     assert count["right True"] > 50
     assert count["right False"] > 500
-    assert sum(number for what, number in count.items() if what.startswith("refused")) <= 60, count
+    assert sum(number for what, number in count.items() if what.startswith("refused")) <= 30, count
 
 
 def test_texts_of_random_schemas_never_repeat_a_name() -> None:

@@ -139,6 +139,7 @@ def check(numbers: NumberSet, shift: int = SHIFT) -> None:
             assert is_accepted, (item.text, "not accepted")
 
 
+@settings(max_examples=50)
 @given(number_sets(), st.sampled_from([SHIFT, SHIFT, -1, 0, 1, 20]))
 @example(NumberSet(), 0)
 @example(NumberSet(integer=False), -1)
