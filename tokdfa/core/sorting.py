@@ -1,4 +1,6 @@
-"""Sorting in kernels. numba's own sort is six kernels for each type of array, compiled before anything is sorted."""
+"""Sorting and bisection in kernels. numba's own sort is six kernels for each type of array, compiled before anything is
+sorted.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +56,15 @@ def sort_distinct(values, begin, end):  # type: ignore[no-untyped-def]
             values[kept] = values[k]
             kept += 1
     return kept
+
+
+@kernel(inline=True)
+def find_least(values, low, high, wanted):  # type: ignore[no-untyped-def]
+    """The first place in values[low:high], which ascend, whose value is `wanted` or more; `high` if there is none."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low

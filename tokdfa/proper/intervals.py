@@ -39,6 +39,7 @@ import numpy as np
 
 from tokdfa.core.interning import NEEDS_ROOM, InterningTable, intern
 from tokdfa.core.jit import kernel
+from tokdfa.core.sorting import find_least
 from tokdfa.proper.merge_tree import build_merge_tree
 from tokdfa.vocabulary.mask_store import add_tokens_kernel
 
@@ -185,15 +186,9 @@ def add_listed_kernel(state, list_starts, starts, ends, order, mask):  # type: i
 @kernel
 def is_listed_kernel(state, number, list_starts, starts, ends):  # type: ignore[no-untyped-def]
     """Whether a token, by its merge_tree number (-1: none), is in the list of a state. O(log(intervals))."""
-    low, high = list_starts[state], list_starts[state + 1]
-    last = high
-    while low < high:
-        middle = (low + high) >> 1
-        if ends[middle] <= number:
-            low = middle + 1
-        else:
-            high = middle
-    return low < last and starts[low] <= number
+    last = list_starts[state + 1]
+    place = find_least(ends, list_starts[state], last, number + 1)
+    return place < last and starts[place] <= number
 
 
 @kernel

@@ -22,6 +22,7 @@ import numpy as np
 
 from tokdfa.core.interning import InterningTable, find, intern
 from tokdfa.core.jit import kernel
+from tokdfa.core.sorting import find_least
 from tokdfa.errors import TokenizerError
 
 if TYPE_CHECKING:
@@ -144,17 +145,9 @@ def _spell_tokens(vocabulary: Vocabulary, source: MergeSource) -> tuple[Int32, I
 @kernel
 def find_rule_kernel(left, right, row_starts, rule_right):  # type: ignore[no-untyped-def]
     """The index of the rule (left, right) by bisection of the row of `left`, or -1."""
-    low, high = row_starts[left], row_starts[left + 1]
-    end = high
-    while low < high:
-        middle = (low + high) >> 1
-        if rule_right[middle] < right:
-            low = middle + 1
-        else:
-            high = middle
-    if low < end and rule_right[low] == right:
-        return low
-    return -1
+    end = row_starts[left + 1]
+    place = find_least(rule_right, row_starts[left], end, right)
+    return place if place < end and rule_right[place] == right else -1
 
 
 @kernel

@@ -65,8 +65,7 @@ class SplitTable:
         self.where[self.rest_at] = np.arange(len(data))
         self.lengths: npt.NDArray[np.int32] = np.array(list(map(len, ordered)), dtype=np.int32)
         self.byte_data = vocab.byte_data
-        self.shared: npt.NDArray[np.int32] = np.zeros(len(ordered), dtype=np.int32)
-        _count_shared_kernel(self.byte_data, self.where, self.lengths, self.shared)
+        self.shared = _count_shared(self.byte_data, self.where, self.lengths)
         spelling = vocab.lengths > 0
         self.tokens: npt.NDArray[np.int32] = np.flatnonzero(spelling).astype(np.int32)
         self.wholes: npt.NDArray[np.int32] = self.rest_at[vocab.offsets[:-1][spelling]]
@@ -104,15 +103,18 @@ def split_table(vocab: Vocabulary) -> SplitTable:
     return _tables[vocab]
 
 
-@kernel
-def _count_shared_kernel(data, where, lengths, shared):  # type: ignore[no-untyped-def]
-    """Write to `shared` how many bytes each rest begins with like the one before it."""
-    for rest in range(1, len(where)):
-        limit = min(lengths[rest - 1], lengths[rest])
-        alike = 0
-        while alike < limit and data[where[rest - 1] + alike] == data[where[rest] + alike]:
-            alike += 1
-        shared[rest] = alike
+def _count_shared(
+    data: npt.NDArray[np.uint8], where: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """How many bytes each rest begins with like the one before it."""
+    shared = np.zeros(len(where), dtype=np.int32)
+    limit = np.minimum(lengths[:-1], lengths[1:])
+    alike = np.arange(1, len(where))
+    for length in range(int(limit.max(initial=0))):
+        alike = alike[limit[alike - 1] > length]
+        alike = alike[data[where[alike - 1] + length] == data[where[alike] + length]]
+        shared[alike] = length + 1
+    return shared
 
 
 @kernel

@@ -38,7 +38,7 @@ from tokdfa.backends.earley_trie.lexer import NEEDS_ROWS
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.core.key_map import enter_key
-from tokdfa.core.sorting import sort_distinct
+from tokdfa.core.sorting import find_least, sort_distinct
 
 #: What an item of a row takes, and how many are paid for at once, before a row is begun.
 NS_PER_ITEM, PAID_ITEMS = 5, 1 << 16
@@ -132,16 +132,10 @@ def scan_kernel(row, lexemes, sets, rows):  # type: ignore[no-untyped-def]
         if symbol == rows.meta[R_SKIP]:
             skipped = True
             continue
-        low, high = first, past
-        while low < high:
-            middle = (low + high) >> 1
-            if rows.segment_symbol[middle] < symbol:
-                low = middle + 1
-            else:
-                high = middle
-        if low == past or rows.segment_symbol[low] != symbol:
+        segment = find_least(rows.segment_symbol, first, past, symbol)
+        if segment == past or rows.segment_symbol[segment] != symbol:
             continue
-        for k in range(rows.segment_first[low], rows.segment_first[low + 1]):
+        for k in range(rows.segment_first[segment], rows.segment_first[segment + 1]):
             count, agenda = _add_item(
                 np.int64(rows.item_dot[k]) + 1, np.int64(rows.item_origin[k]), count, agenda, stamp, rows
             )

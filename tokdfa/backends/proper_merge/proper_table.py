@@ -31,6 +31,7 @@ from tokdfa.backends.proper_merge.marked_product import BORDERS, ENDS, INSIDE
 from tokdfa.backends.proper_merge.proper_rows import ProperRows, read_row_kernel, token_reader
 from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
+from tokdfa.core.sorting import find_least
 from tokdfa.errors import LimitExceeded
 from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays
 from tokdfa.proper.intervals import list_predecessors_kernel
@@ -212,15 +213,9 @@ def _is_live_kernel(state, last, rows, suspects, pair):  # type: ignore[no-untyp
     if rows.status[state] == _NONE or rows.status[state] == _ALL:
         return rows.status[state] == _ALL
     if rows.status[state] == _SOME:
-        low, high = rows.suspect_starts[state], rows.suspect_ends[state]
-        end = high
-        while low < high:
-            middle = (low + high) >> 1
-            if suspects[middle] < last:
-                low = middle + 1
-            else:
-                high = middle
-        if low == end or suspects[low] != last:
+        end = rows.suspect_ends[state]
+        place = find_least(suspects, rows.suspect_starts[state], end, last)
+        if place == end or suspects[place] != last:
             return True
     first = rows.offsets[state]
     for k in range(first + rows.tried[state], first + rows.live_counts[state]):
