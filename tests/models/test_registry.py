@@ -10,7 +10,6 @@ import pytest
 
 from tests.packages import needs_smollm2
 from tokdfa.errors import MissingDependency, ModelError, OptionError, UnknownNameError
-from tokdfa.models import registry
 from tokdfa.models.ngram import NgramModel, train_ngram
 from tokdfa.models.registry import load_model
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -24,7 +23,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Call it with names of packages: then exactly these are not installed."""
 
     def hide(*packages: str) -> None:
-        monkeypatch.setattr(registry, "is_importable", lambda package: package not in packages)
+        monkeypatch.setattr("tokdfa.core.packages.is_importable", lambda package: package not in packages)
 
     return hide
 

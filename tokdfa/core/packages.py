@@ -58,6 +58,22 @@ def module_of(package: str) -> str:
     return _MODULES.get(package, package.replace("-", "_"))
 
 
+class NeedsPackages:
+    """What some packages are needed for."""
+
+    packages: tuple[str, ...]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages to install."""
+        return tuple(package for package in self.packages if not is_importable(package))
+
+    @property
+    def installed(self) -> bool:
+        """Whether every package it needs is installed."""
+        return not self.missing
+
+
 def install_commands(packages: Iterable[str]) -> tuple[str, ...]:
     """What to type for these packages, a command a line: by extras of tokdfa where there are some."""
     wanted = list(dict.fromkeys(packages))

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from tokdfa.core.packages import EXTRAS, install_commands, is_importable
+from tokdfa.core.packages import EXTRAS, NeedsPackages, install_commands
 from tokdfa.errors import MissingDependency, ModelError, OptionError, UnknownNameError
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ModelInfo:
+class ModelInfo(NeedsPackages):
     """What `tokdfa models` says of one name: the packages it needs, the names of its options, whether it brings a
     tokenizer. `name`: the name or name pattern, in `model_names`.
 
@@ -40,16 +40,6 @@ class ModelInfo:
     own_tokenizer: bool = False
     load: str = ""
     name: str = ""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The packages to install."""
-        return tuple(package for package in self.packages if not is_importable(package))
-
-    @property
-    def installed(self) -> bool:
-        """Whether every package it needs is installed."""
-        return not self.missing
 
     @property
     def install_commands(self) -> tuple[str, ...]:

@@ -77,25 +77,22 @@ class WalkCounters(NamedTuple):
     rows_filled: int
 
 
-def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask, *, node: int = -1) -> WalkCounters:
+def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask) -> WalkCounters:
     """OR the tokens that `table` allows from `state` into `mask` (int32, shape (ceil(V/32),)).
 
-    `node`: walk only the subtree below this node (not the node itself), `state` being the state after its prefix.
     Cost: one visit for each node whose parent survived, 1.6-4 ns each, and one `fill` where it stops.
     """
-    begin, end, base = (0, trie.node_count, 0) if node < 0 else (node + 1, trie.next(node), trie.depth(node) + 1)
     stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
-    stack[base] = state
+    stack[0] = state
     words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
-    visited = skipped = filled = 0
-    position = begin
+    position = visited = skipped = filled = 0
     while True:
         position, _, seen, passed = _walk_table_kernel(
-            trie.nodes, position, end, (table.transitions, table.byte_class), stack, words, 0
+            trie.nodes, position, trie.node_count, (table.transitions, table.byte_class), stack, words, 0
         )
         visited, skipped = visited + seen, skipped + passed
         spend(NS_PER_NODE * seen)
-        if position >= end:
+        if position >= trie.node_count:
             break
         table.fill(int(stack[trie.depth(position)]), trie.byte(position))
         filled += 1
@@ -129,14 +126,13 @@ def walk_collect(
         filled += 1
 
 
-def walk_plain(trie: TokenTrie, recognizer: ByteRecognizer, state: Any, mask: Mask, *, node: int = -1) -> WalkCounters:
+def walk_plain(trie: TokenTrie, recognizer: ByteRecognizer, state: Any, mask: Mask) -> WalkCounters:
     """`walk` for any Python recogniser, one `step` per visited node; states need not be hashable."""
-    position, end, base = (0, trie.node_count, 0) if node < 0 else (node + 1, trie.next(node), trie.depth(node) + 1)
     stack: list[Any] = [None] * (trie.depth_limit + 1)
-    stack[base] = state
+    stack[0] = state
     unsigned = mask.view(np.uint32)
-    visited = skipped = 0
-    while position < end:
+    position = visited = skipped = 0
+    while position < trie.node_count:
         visited += 1
         depth = trie.depth(position)
         following = recognizer.step(stack[depth], trie.byte(position))
@@ -155,16 +151,13 @@ def walk_plain(trie: TokenTrie, recognizer: ByteRecognizer, state: Any, mask: Ma
 class RecognizerTable:
     """A lazily filled byte table over any Python recogniser whose states can be hashed: recogniser (b) through (a).
 
-    `byte_class`: uint8, shape (256,), the classes of bytes that the recogniser does not tell apart; without, each byte
-    is its own. Grows by 4 bytes a state and class; rows are filled a step a class, when a walk first needs them.
+    Each byte is a class of its own. Grows by 1 kB a state; a row is filled when a walk first needs it.
     """
 
-    def __init__(self, recognizer: ByteRecognizer, byte_class: npt.NDArray[np.uint8] | None = None) -> None:
+    def __init__(self, recognizer: ByteRecognizer) -> None:
         self.recognizer = recognizer
-        self.byte_class = np.arange(256, dtype=np.uint8) if byte_class is None else byte_class
-        self._classes, self._bytes = np.unique(self.byte_class.astype(np.int64), return_index=True)
-        self._width = int(self._classes[-1]) + 1
-        self.transitions = np.full(16 * self._width, UNKNOWN, dtype=np.int32)
+        self.byte_class: npt.NDArray[np.uint8] = np.arange(256, dtype=np.uint8)
+        self.transitions: npt.NDArray[np.int32] = np.full(16 * 256, UNKNOWN, dtype=np.int32)
         self._rows: dict[Hashable, int] = {}
         self._states: list[Any] = []
 
@@ -172,7 +165,7 @@ class RecognizerTable:
         """The row offset that names `state`, a new one if need be."""
         row = self._rows.get(state)
         if row is None:
-            row = self._rows[state] = self._width * len(self._states)
+            row = self._rows[state] = 256 * len(self._states)
             self._states.append(state)
             if row == len(self.transitions):
                 self.transitions = np.concatenate([self.transitions, np.full_like(self.transitions, UNKNOWN)])
@@ -180,14 +173,14 @@ class RecognizerTable:
 
     def state(self, row: int) -> Any:
         """The recogniser's state that `row` names."""
-        return self._states[row // self._width]
+        return self._states[row // 256]
 
     def fill(self, row: int, byte: int) -> None:
-        """Step the row's state with a byte of each class."""
+        """Step the row's state with each byte."""
         state = self.state(row)
-        following = [self.recognizer.step(state, one) for one in self._bytes.tolist()]
+        following = [self.recognizer.step(state, one) for one in range(256)]
         rows = [DEAD if after is None else self.row(after) for after in following]
-        self.transitions[row + self._classes] = rows
+        self.transitions[row : row + 256] = rows
 
 
 @kernel

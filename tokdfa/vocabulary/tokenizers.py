@@ -33,7 +33,7 @@ import numpy as np
 
 from tokdfa.core.arguments import as_integer, as_text, as_tokens
 from tokdfa.core.locks import cached_property, new_lock
-from tokdfa.core.packages import is_importable
+from tokdfa.core.packages import NeedsPackages
 from tokdfa.errors import (
     ArgumentError,
     OptionError,
@@ -190,7 +190,7 @@ def encode_exactly(tokenizer: Tokenizer, vocabulary: Vocabulary, text: str) -> l
 
 
 @dataclass(frozen=True)
-class TokenizerInfo:
+class TokenizerInfo(NeedsPackages):
     """What `tokdfa tokenizers` says of a name, and where it leads: a function in a module, imported at first use.
 
     `size`: None for a family of files, whose name ends in ":", and whose function also takes the `options`. `file`:
@@ -205,16 +205,6 @@ class TokenizerInfo:
     options: tuple[str, ...] = ()
     file: tuple[str, str] | None = None
     name: str = ""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The packages to install."""
-        return tuple(package for package in self.packages if not is_importable(package))
-
-    @property
-    def installed(self) -> bool:
-        """Whether every package it needs is installed."""
-        return not self.missing
 
 
 def _load_bytes(size: int | None = None) -> LoadedTokenizer:

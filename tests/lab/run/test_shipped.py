@@ -10,8 +10,6 @@ from tokdfa.errors import UnknownNameError
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.config.shipped import Missing, find_experiment, missing_packages, shipped_experiments
 from tokdfa.lab.config.yaml_source import read_yaml
-from tokdfa.models import registry as models
-from tokdfa.vocabulary import tokenizers
 
 
 def test_a_bare_name_is_a_shipped_experiment_unless_there_is_such_a_file(tmp_path, monkeypatch):
@@ -55,8 +53,7 @@ def test_what_is_missing_is_named_once_with_what_installs_it(monkeypatch):
     }
     assert not {one.name for one in missing_packages({"tokenizers": ["bytes"], "models": ["ngram"]})}
     monkeypatch.setattr(registry, "installed_version", lambda package: None)
-    for module in (models, tokenizers):
-        monkeypatch.setattr(module, "is_importable", lambda package: False)
+    monkeypatch.setattr("tokdfa.core.packages.is_importable", lambda package: False)
     assert missing_packages(everything)[:2] == [
         Missing("tokenizer", "llama3", ("pip install 'tokdfa[llama3]'",)),
         Missing("backend", "llguidance", ("pip install 'tokdfa[peers]'",)),
