@@ -84,22 +84,19 @@ class MaskStore:
             write_tokens_kernel(tokens, out)
         return tokens is not None
 
-    def keep(
-        self, state: Any, mask: Mask, signature: int | None = None, tokens: npt.NDArray[np.int32] | None = None
-    ) -> None:
-        """Remember a mask, which is copied. `signature`: a hash; equal masks should have equal ones.
+    def keep(self, state: Any, mask: Mask, signature: int | None = None) -> None:
+        """Remember a mask, which is copied.
 
-        `tokens`: those of the mask if it is narrow, in any order; if they are None they are looked for.
+        `signature`: a hash; equal masks should have equal ones. Without one, narrow masks are told from wide ones.
         """
         with self.lock:
             if self.nbytes > self.limit:
                 self._clear()
-            if tokens is None and signature is None:
+            if signature is None:
                 tokens = self._list_tokens(mask)
-            if tokens is not None:
-                self.narrow[state] = tokens = tokens.copy()
-                self.nbytes += tokens.nbytes + _NARROW_BYTES
-                return
+                if tokens is not None:
+                    self.keep_tokens(state, tokens.copy())
+                    return
             key = hash(mask.tobytes()) if signature is None else signature
             for same, packed in self._same.get(key, ()):
                 if same.tobytes() == mask.tobytes():  # 1 us for 16 kB; numpy's comparison takes 3
@@ -121,7 +118,7 @@ class MaskStore:
             if self.nbytes > self.limit:
                 self._clear()
             self.narrow[state] = tokens
-            self.nbytes += tokens.nbytes + _NARROW_BYTES
+            self.nbytes += 4 * len(tokens) + _NARROW_BYTES
 
     def keep_all(self, packed: Mapping[Any, Mask], narrow: Mapping[Any, npt.NDArray[np.int32]], nbytes: int) -> None:
         """Take over masks that were made in advance and take `nbytes`, whatever the limit; nobody may change them."""

@@ -143,6 +143,24 @@ def test_several_windows_cost_as_much_as_one():
     assert visited[1] <= visited[0] < 1_000
 
 
+def test_a_name_is_read_without_the_rows_on_the_way():
+    vocab = load_tokenizer("llama3").vocabulary
+    machine = machine_for(names_program(["description", "descriptor", "type"]), vocab)
+    row = machine.run_text(b'"')
+    before = machine.row_count
+    read = machine.run_text(b"descript", row)
+    assert machine.row_count == before + 1
+    for byte in b"descript":
+        row = machine.step(row, byte)
+    assert row == read
+    made = []
+    for use_partitions in (True, False):  # without them, all rows are made
+        before, mask = machine.row_count, Filler(use_partitions).fill(machine, read)
+        made.append((machine.row_count - before, mask.tobytes()))
+    assert made[0][0] == 0 < made[1][0]
+    assert made[0][1] == made[1][1]
+
+
 def test_no_name_but_others():
     """An empty window: every name of the table is refused."""
     builder = ProgramBuilder()

@@ -19,7 +19,7 @@ Reading order:
 - the vocabulary, divided by these states: `divide`, `branches`, `partition`, `slices`;
 - what constraints share: `pool`, which puts these together;
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `machine_tables`, `machine`; `explore`;
-- strings of JSON: `names`, `items`, `lengths`;
+- strings of JSON: `names`, `lone`, `items`, `lengths`;
 - masks: `partition_lookup`, `fill`;
 - how far an end is, for limits on tokens: `ranks`.
 """

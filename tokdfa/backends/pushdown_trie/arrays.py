@@ -120,7 +120,7 @@ POOL_FIELDS = (
     "byte_data", "offsets", "transitions", "flags", "partition_class", "reads", "characters",
     "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
-    "walk_rows", "walk_path", "walk_guides", "walk_deferred", "frame_left", "frame_place",
+    "walk_rows", "walk_path", "walk_guides", "walk_reads", "walk_deferred", "frame_left", "frame_place",
     "listed", "end_tokens", "chain", "walk_meta", "walk_met", "walk_wanted",
 )
 # fmt: on
@@ -129,13 +129,13 @@ POOL_FIELDS = (
 _POOL = _declare(
     POOL_FIELDS,
     int32_table="characters part_ids part_nodes walk_deferred",
-    int64="offsets part_keys branch_keys walk_meta",
+    int64="offsets part_keys branch_keys walk_meta walk_guides",
     int64_table="frame_place walk_wanted",
     uint8="byte_data flags walk_path",
     uint32="walk_met",
     uint32_table="dense",
     uint64="nodes",
-    uint64_table="reads branch_bytes frame_left",
+    uint64_table="reads branch_bytes frame_left walk_reads",
 )
 
 

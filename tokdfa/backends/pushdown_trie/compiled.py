@@ -1,9 +1,9 @@
 """A compiled constraint and its matchers: start, fill_mask, advance.
 
 A matcher's state is the number of a row. A mask or a step that was met before is served by `StateMatcher`, from what is
-kept of the constraint. A new one is one call of a kernel where nothing is missing (`PushdownMatcher._fill_mask`,
-`_next`). Where something is, it goes the slow way: `PushdownTables.make_mask` or `step`, which have the machine and the
-filler of masks make what is missing, within `PushdownMatcher._retry`, which moves to new tables if those are full.
+kept of the constraint. A new one is one call of a kernel where nothing is missing (`PushdownTables.make_mask`,
+`PushdownMatcher._next`). Where something is, the machine and the filler of masks make it, within the budget of a step.
+If the tables are full, `PushdownMatcher._retry` moves to new ones.
 
 Matchers of one *generation* share its tables; when they pass ``table_mb``, new ones are begun, and a matcher moves to
 them by reading its tokens again. Everything new is made under the lock of the vocabulary's pool, which all constraints
@@ -24,6 +24,7 @@ from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
+from tokdfa.backends.pushdown_trie.partition_lookup import W_SIGNATURE
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.ranks import Ranks
 from tokdfa.backends.pushdown_trie.rows import ROW_COUNTED
@@ -89,13 +90,6 @@ class PushdownTables(CompiledConstraint):
     def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
         return PushdownMatcher(self)
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether masks are what one call of a kernel writes, and are kept."""
-        source = self.program.source
-        sets_come = source.makes and self.constraint.kind == "grammar"
-        return self.keeps_masks and self.complete and not (source.token_sets or sets_come)
 
     @property
     def program(self) -> Program:
@@ -193,26 +187,31 @@ class PushdownTables(CompiledConstraint):
         return [target for target in dict.fromkeys(found) if target >= 0]
 
     def make_mask(self, generation: TableGeneration, row: int, out: Mask) -> bool:
-        """Write the mask of a row; whether it had to be made. Raises MachineFull.
+        """Write and keep the mask of a row; whether it had to be made. Raises MachineFull.
 
         Rows that differ in what no token can tell share the mask of one of them.
         """
         with self.lock:
             machine, kept, other = generation.machine, generation.masks, row
-            if kept.fill(row, out):
-                return False
-            if self.complete:  # what lies beyond a token may matter to searches for a way to an end
-                other = machine.representative(row)
+            # where dead ends are left out, what lies beyond a token may matter to searches for a way to an end
+            if machine.flags[row] & ROW_COUNTED and self.complete:
+                with self.working:
+                    other = machine.representative(row)
                 if other != row and kept.fill(other, out):
                     kept.share(other, row)
                     return False
-            signature: int | None = self.filler.write(machine, row, out, with_ends=True)
-            tokens = self.filler.listed(machine.pool)
-            if not self.complete or self.program.source.token_sets:
-                self._complete_mask(generation, row, out)
-                signature = tokens = None
+            count = self.filler.write(machine, row, out, self.working)
+            walk = self.pool.walk
+            signature: int | None = walk.counts[W_SIGNATURE]
+            if not self.complete or self.bound.program.source.token_sets:
+                count, signature = -1, None
+                with self.working:
+                    self._complete_mask(generation, row, out)
             if self.keeps_masks:
-                kept.keep(other, out, signature, tokens)
+                if count >= 0:
+                    kept.keep_tokens(other, walk.listed[:count].copy())
+                else:
+                    kept.keep(other, out, signature)
                 if other != row:
                     kept.share(other, row)
             return True
@@ -256,9 +255,7 @@ class PushdownMatcher(StateMatcher[int]):
         self._compiled = compiled
         #: No token that spells something needs more than its bytes to be judged.
         self._simple = compiled.complete
-        #: And masks are what one call of a kernel writes, and are kept.
-        self._direct = compiled.is_direct
-        self._lock, self._filler = compiled.lock, compiled.filler
+        self._lock = compiled.lock
         self.counters.update(nodes_visited=0, rows_made=0, masks_made=0)
         self._use(compiled.generation)
 
@@ -267,23 +264,14 @@ class PushdownMatcher(StateMatcher[int]):
         self._serve_from(generation.masks, generation.steps)
 
     def _fill_mask(self, out: Mask) -> None:
-        """Write and keep a mask by one call of a kernel; if something is missing, the slow way supplies it."""
-        row, machine = self.state, self._machine
-        if self._direct and row is not self.FINISHED:
-            kept, counts, other = self._generation.masks, machine.counts, row
-            with self._lock:
-                if machine.flags[row] & ROW_COUNTED:
-                    other = machine.known_representative(row)
-                    if other != row and other >= 0 and kept.fill(other, out):
-                        kept.share(other, row)
-                        return
-                nodes, rows = counts[M_NODES], counts[M_ROWS]
-                if other >= 0 and self._filler.write_kept(machine, row, out, kept, other):
-                    if other != row:
-                        kept.share(other, row)
-                    self._count_made(nodes, rows)
-                    return
-        self._retry(lambda: super(PushdownMatcher, self)._fill_mask(out))
+        state = self.state
+        if state is self.FINISHED:
+            out.fill(0)
+            return
+        try:
+            self._fill(state, out)
+        except MachineFull:
+            self._retry(lambda: self._fill(self.state, out))
 
     def _next(self, token: int) -> int | None:
         """One call of a kernel; if something is missing, or the token is refused, the slow way finds out."""
@@ -362,14 +350,10 @@ class PushdownMatcher(StateMatcher[int]):
         counts = self._machine.counts
         nodes, rows = counts[M_NODES], counts[M_ROWS]
         if self._compiled.make_mask(self._generation, state, out):
-            self._count_made(nodes, rows)
-
-    def _count_made(self, nodes: int, rows: int) -> None:
-        """Count a mask that was made, and the work since the machine had met so many nodes and rows."""
-        counts, counters = self._machine.counts, self.counters
-        counters["nodes_visited"] += counts[M_NODES] - nodes
-        counters["rows_made"] += counts[M_ROWS] - rows
-        counters["masks_made"] += 1
+            counters = self.counters
+            counters["nodes_visited"] += counts[M_NODES] - nodes
+            counters["rows_made"] += counts[M_ROWS] - rows
+            counters["masks_made"] += 1
 
     def situation_source(self) -> PushdownSituations:
         return PushdownSituations(self._compiled, self._generation)

@@ -13,6 +13,9 @@ smallest rest is walked: a token outside of it is inside one of them. Nodes of a
 of goes on are neither put off for its sake nor guided by it: no token below them stays inside it, or it would not be in
 the rest.
 
+Inside a key of a closed object the guide is the row's only item, until its name ends
+(`tokdfa.backends.pushdown_trie.lone`).
+
 At the root, tokens that begin with a byte of a state that loops (blanks, digits, names) are taken from its own
 partition, if that is there; the walk of the vocabulary's trie leaves those bytes out.
 
@@ -27,7 +30,8 @@ With `use_partitions` false the whole trie is walked: the plain version, for com
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +48,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
 from tokdfa.backends.pushdown_trie.branches import LEAST_BELOW, find_branch, take_child
 from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.items import item_left, wide_state
+from tokdfa.backends.pushdown_trie.lone import LEAVES, lone_item, lone_reads, lone_row, step_lone
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NOT_LISTED,
     W_DEPTH,
@@ -66,15 +71,15 @@ from tokdfa.backends.pushdown_trie.steps import border_of, reads_byte, step_loop
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.program.program import COUNTED, OPERATION
-from tokdfa.vocabulary.byte_table import UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from tokdfa.backends.pushdown_trie.machine import Machine
-    from tokdfa.backends.pushdown_trie.pool import Pool
     from tokdfa.mask import Mask
-    from tokdfa.vocabulary.mask_store import MaskStore
 
 #: What a node of a walk counts as, in ns.
 NODE_WORK = 10
@@ -82,6 +87,8 @@ NODE_WORK = 10
 SUBTREE = 400
 #: Bits of what `_fill_mask_kernel` is told, below those for the size of subtrees: use partitions; set end tokens.
 HOW_PARTITIONS, HOW_ENDS, HOW_SHIFT = 1, 2, 2
+#: What `walk_guides` has for a lone item, less the item; -1: no guide.
+LONE = -2
 #: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
 FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
 
@@ -97,51 +104,34 @@ class Filler:
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
         """The tokens that may be read from a row, int32 words; no end or special tokens."""
         out = np.zeros((machine.pool.partitions.trie.size + 31) // 32, dtype=np.int32)
-        self.write(machine, row, out, with_ends=False)
+        self.write(machine, row, out, nullcontext(), with_ends=False)
         return out
 
-    def write(self, machine: Machine, row: int, out: Mask, with_ends: bool) -> int:
-        """Write the tokens that may be read from a row into `out`, which fits; the mask's signature.
+    def write(
+        self, machine: Machine, row: int, out: Mask, working: AbstractContextManager[Any], with_ends: bool = True
+    ) -> int:
+        """Write the tokens that may be read from a row into `out`, which fits.
 
-        `with_ends`: end tokens, too, if the text may end.
+        `working`: the budget for what is missing. `with_ends`: end tokens, too, if the text may end. Returns how many
+        tokens the mask has if it is narrow and no partition was taken that could hold more, or -1. They are in
+        ``listed`` of the pool's walk, in any order, and the signature in its counts, until the next mask.
         """
         pool, how = machine.pool, self._how | HOW_ENDS * with_ends
         status = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
         if status != OK:
-            self._write_anew(machine, row, out, how, status)
-        return self._finish(pool, out)
-
-    def write_kept(self, machine: Machine, row: int, out: Mask, kept: MaskStore, state: int) -> bool:
-        """Write the mask of a row, end tokens included, and keep it as that of `state`; whether nothing was missing."""
-        pool = machine.pool
-        status = _fill_mask_kernel(row, self._how | HOW_ENDS, out, machine.arrays.address, pool.arrays.address)
-        if status != OK:
-            return False
-        walk = pool.walk
-        count = walk.counts[W_LISTED]
-        if count < 0:
-            kept.keep(state, out, self._finish(pool, out))
-            return True
-        kept.keep_tokens(state, walk.listed[:count].copy())
-        if walk.counts[W_WANTED]:
-            pool.divide_wanted()
-        return True
-
-    @staticmethod
-    def _finish(pool: Pool, out: Mask) -> int:
-        """What is left to do when a mask is written; its signature.
-
-        Tokens are taken out that stay inside a string, but have more characters than it may still have.
-        """
+            with working:
+                self._write_anew(machine, row, out, how, status)
         counts = pool.walk.counts
-        signature, left = counts[W_SIGNATURE], counts[W_LEFT]
-        if left >= 0:
-            short = pool.lengths.short_tokens(counts[W_STATE], left).view(np.int32)
-            np.bitwise_and(out, short[: len(out)], out=out)
-            signature ^= 1 + left
+        count: int = counts[W_LISTED]
+        if count < 0:
+            left = counts[W_LEFT]
+            if left >= 0:  # tokens that stay inside a string, but have more characters than it may still have
+                short = pool.lengths.short_tokens(counts[W_STATE], left).view(np.int32)
+                np.bitwise_and(out, short[: len(out)], out=out)
+                counts[W_SIGNATURE] ^= 1 + left
         if counts[W_WANTED]:
             pool.divide_wanted()
-        return signature
+        return count
 
     def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> None:
         """Supply what was missing, and write the mask again until nothing is."""
@@ -155,15 +145,6 @@ class Filler:
             if pool.partitions.drops >= drops + 2:
                 how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
             status = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
-
-    @staticmethod
-    def listed(pool: Pool) -> npt.NDArray[np.int32] | None:
-        """The tokens of the mask that was written last, int32, in any order, valid until the next one; or None.
-
-        They are known if the mask is narrow and no partition was taken that could hold more.
-        """
-        count = pool.walk.counts[W_LISTED]
-        return pool.walk.listed[:count] if count >= 0 else None
 
 
 @kernel
@@ -182,17 +163,25 @@ def _note_bound(row, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _enter_branch(key, row, end, frame, machine, pool):  # type: ignore[no-untyped-def]
+def _write_reads(row, reads, machine):  # type: ignore[no-untyped-def]
+    """Write the set of bytes that a closed row reads to `reads`, four words."""
+    for quarter in range(4):
+        reads[quarter] = machine.row_reads[4 * row + quarter]
+
+
+@kernel
+def _enter_branch(key, reads, end, frame, pool):  # type: ignore[no-untyped-def]
     """The number of the frame in which the children with this key are walked, `frame` if they have no branch.
 
-    `end`: where they end. The row is closed; a new frame begins before its first child.
+    `reads`: the set of bytes that are read there; `end`: where the children end. A new frame begins before its first
+    child.
     """
     branch = find_branch(key, pool)
     if branch < 0:
         return frame
     frame += 1
     for k in range(4):
-        pool.frame_left[frame, k] = machine.row_reads[4 * row + k] & pool.branch_bytes[branch, k]
+        pool.frame_left[frame, k] = reads[k] & pool.branch_bytes[branch, k]
     pool.frame_place[frame, FRAME_BRANCH] = branch
     pool.frame_place[frame, FRAME_STOP], pool.frame_place[frame, FRAME_END] = key, end
     return frame
@@ -208,7 +197,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
     subtree = how >> HOW_SHIFT
     deferred[0, 0], deferred[0, 1], deferred[0, 2] = 0, start, -1
     waiting, first, spare = 1, True, pool.walk_meta[W_SIZE]
-    guides, known = pool.walk_guides, np.int64(0)  # rows are known up to this depth
+    guides, walk_reads = pool.walk_guides, pool.walk_reads
     visited, listed, signature = np.int64(0), np.int64(0), np.uint64(0)
     paid = np.int64(0)
     pool.walk_meta[W_WANTED] = 0
@@ -246,9 +235,12 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 status, _ = step_loops(following, machine, pool)
             if status != OK:
                 return status
-        rows[0], guides[0], known = row, -1, np.int64(0)
+        rows[0], guides[0] = row, -1
+        _write_reads(row, walk_reads[0], machine)
+        if how & HOW_PARTITIONS:
+            guides[0] = LONE - lone_item(row, machine)
         places[0, FRAME_STOP] = places[0, FRAME_END] = stop
-        frame = _enter_branch(here, row, stop, np.int64(0), machine, pool) if here < stop else np.int64(0)
+        frame = _enter_branch(here, walk_reads[0], stop, np.int64(0), pool) if here < stop else np.int64(0)
         if frame and how & HOW_PARTITIONS and part < 0 and not machine.row_flags[row] & ROW_CUT:
             waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
         while True:
@@ -267,18 +259,33 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             visited += 1
             following = base + np.int64((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
             token = np.int64(node >> np.uint64(TOKEN_SHIFT))
-            known = min(known, depth)
             path[depth] = byte
-            guide = np.int64(guides[depth])
+            guide, target = np.int64(guides[depth]), np.int64(-1)
             if guide >= 0:
                 guide = follow_guide(guide, byte, pool)
+                known = depth
+                while guide < 0 and rows[known] < 0:
+                    known -= 1
                 while guide < 0 and known < depth:
                     status, target = step_row(np.int64(rows[known]), np.int64(path[known]), machine, pool)
                     if status != OK:
                         return status
                     known += 1
                     rows[known] = target
-            if guide < 0:
+            elif guide <= LONE:
+                item, after = LONE - guide, np.int64(DEAD)
+                if walk_reads[depth, byte >> 6] >> np.uint64(byte & 63) & np.uint64(1):
+                    after = step_lone(item, byte, machine)
+                if after == DEAD:
+                    here = following
+                    continue
+                if after == LEAVES and rows[depth] < 0:
+                    status, target = lone_row(item, machine)
+                    if status != OK:
+                        return status
+                    rows[depth] = target
+                guide = LONE - after if after >= 0 else np.int64(-1)
+            if guide == -1:
                 before = np.int64(rows[depth])
                 if not reads_byte(before, byte, machine):
                     here = following
@@ -291,9 +298,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 if target < 0:
                     here = following
                     continue
-                known = depth + 1
-                rows[known] = target
-            guides[depth + 1] = guide
+            rows[depth + 1], guides[depth + 1] = target if guide == -1 else -1, guide
             if token != spare:
                 words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
                 signature = mix(signature, token)
@@ -301,11 +306,17 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                     pool.listed[listed] = token
                 listed += 1
             here += 1
+            if guide <= LONE and here < following:
+                lone_reads(LONE - guide, walk_reads[depth + 1], machine)
             if guide >= 0 or following - here < LEAST_BELOW:
+                continue
+            if guide <= LONE:
+                frame = _enter_branch(here, walk_reads[depth + 1], following, frame, pool)
                 continue
             status = close_row(target, machine, pool)
             if status != OK:
                 return status
+            _write_reads(target, walk_reads[depth + 1], machine)
             if how & HOW_PARTITIONS and machine.row_flags[target] & ROW_WIDE:
                 passed = of_state
                 for k in range(depth + 1):
@@ -321,7 +332,9 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 guides[depth + 1] = guide
                 if guide >= 0:
                     continue
-            frame = _enter_branch(here, target, following, frame, machine, pool)
+            elif how & HOW_PARTITIONS:
+                guides[depth + 1] = LONE - lone_item(target, machine)
+            frame = _enter_branch(here, walk_reads[depth + 1], following, frame, pool)
     accepts = np.int64(0)
     if how & HOW_ENDS:
         status, border = border_of(np.int64(start), machine, pool)

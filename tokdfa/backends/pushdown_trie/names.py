@@ -81,7 +81,7 @@ START, AT_ROOT = 1, 2
 QUOTE, BACKSLASH, SLASH, LETTER_U = 0x22, 0x5C, 0x2F, 0x75
 #: Nodes of a table: an item has 21 bits for a state.
 MAX_NAME_NODES = ((1 << 21) - 1 - AT_ROOT) // PHASES
-#: What `_step_trie` says besides a state: the string is another one; it ends here.
+#: What `step_trie` says besides a state: the string is another one; it ends here.
 LEFT, ENDED = -3, -4
 
 
@@ -276,7 +276,7 @@ def _has_name(node, base, at, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _step_trie(state, byte, at, machine):  # type: ignore[no-untyped-def]
+def step_trie(state, byte, at, machine):  # type: ignore[no-untyped-def]
     """(state after a byte, whether an allowed name is below it); (LEFT, 0); or (ENDED, the index of the name)."""
     names, table = machine.names, machine.arguments[at + NAMES_TABLE]
     base, needed = np.int64(machine.tables[table, T_NODES]), machine.tables[table, T_NEEDED] != 0
@@ -402,7 +402,7 @@ def step_name(item, byte, count, machine, pool):  # type: ignore[no-untyped-def]
     place, state, stack = item
     code, arguments = machine.code, machine.arguments
     at = np.int64(code[place, FIRST])
-    following, what = _step_trie(state, byte, at, machine)
+    following, what = step_trie(state, byte, at, machine)
     if following == ENDED:
         if not arguments[at + NAMES_LOW] <= what <= arguments[at + NAMES_HIGH]:
             return count

@@ -26,6 +26,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
 )
 from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.items import step_item
+from tokdfa.backends.pushdown_trie.lone import LEAVES, lone_item, lone_row, step_lone
 from tokdfa.backends.pushdown_trie.names import drop_name_bytes, name_string_state
 from tokdfa.backends.pushdown_trie.rows import (
     ACCEPTS,
@@ -144,12 +145,32 @@ def step_loops(row, machine, pool):  # type: ignore[no-untyped-def]
 def run_kernel(row, data, begin, end, machine_address, pool_address):  # type: ignore[no-untyped-def]
     """The row after data[begin:end]: DEAD if refused, or -10 - status where something is missing."""
     machine, pool = machine_at(machine_address), pool_at(pool_address)
+    item = np.int64(-1)  # a lone one; in place of the row, where that is -1
     for position in range(begin, end):
-        status, row = step_row(row, np.int64(data[position]), machine, pool)
+        byte, status, following = np.int64(data[position]), np.int64(OK), np.int64(LEAVES)
+        if row >= 0:
+            item = np.int64(-1)
+            if machine.transitions[row * 256 + byte] - BIAS == UNKNOWN:
+                status = close_row(row, machine, pool)
+                item = lone_item(row, machine)
+        if item >= 0:
+            following = step_lone(item, byte, machine)
+        if following != LEAVES:
+            item, row = following, np.int64(-1)
+        else:
+            if row < 0:
+                status, row = lone_row(item, machine)
+            if status == OK:
+                status, row = step_row(row, byte, machine, pool)
+            item = np.int64(-1)
         if status != OK:
             return -10 - np.int64(status)
-        if row < 0:
-            break
+        if row < 0 and item < 0:
+            return np.int64(DEAD)
+    if row < 0:
+        status, row = lone_row(item, machine)
+        if status != OK:
+            return -10 - np.int64(status)
     return row
 
 

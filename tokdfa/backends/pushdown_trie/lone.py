@@ -1,0 +1,65 @@
+"""Rows of one name, read on without rows: within a key of a closed object all rows are of this kind.
+
+While an item of NAMES without other strings is the only live one, and its name goes on, the row after each byte is the
+same item in another state. So what reads several bytes, a token or a path of the trie, follows the item; the rows on
+the way, which cost ten times as much, are not made. A row is made where the name ends, and where a token ends that is
+taken. With the longest match no item is followed: there a row is more than its items.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tokdfa.backends.pushdown_trie.arrays import (
+    M_LONGEST,
+    PLACE_SHIFT,
+    STACK_BITS,
+    STACK_MASK,
+    STATE_MASK,
+    pack_item,
+)
+from tokdfa.backends.pushdown_trie.names import ENDED, name_reads, step_trie
+from tokdfa.backends.pushdown_trie.rows import intern_row
+from tokdfa.core.jit import kernel
+from tokdfa.program.program import FIRST, NAMES, NAMES_OTHER, OPERATION
+from tokdfa.vocabulary.byte_table import DEAD
+
+#: What `step_lone` says where the name ends: the row of the item is to be stepped.
+LEAVES = -2
+
+
+@kernel
+def lone_item(row, machine):  # type: ignore[no-untyped-def]
+    """The item of a closed row that has no other live one, if it can be followed; else -1."""
+    begin = machine.live_begin[row]
+    if machine.live_end[row] - begin != 1 or machine.meta[M_LONGEST]:
+        return np.int64(-1)
+    item = machine.live_items[begin]
+    place = item >> PLACE_SHIFT
+    if machine.code[place, OPERATION] != NAMES or machine.arguments[machine.code[place, FIRST] + NAMES_OTHER] >= 0:
+        return np.int64(-1)
+    return item
+
+
+@kernel
+def step_lone(item, byte, machine):  # type: ignore[no-untyped-def]
+    """The lone item after a byte; DEAD; or LEAVES."""
+    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+    target, what = step_trie(state, byte, np.int64(machine.code[place, FIRST]), machine)
+    if target == ENDED:
+        return np.int64(LEAVES)
+    return pack_item(place, target, item & STACK_MASK) if target >= 0 and what else np.int64(DEAD)
+
+
+@kernel
+def lone_reads(item, reads, machine):  # type: ignore[no-untyped-def]
+    """Write the set of bytes that a lone item reads to `reads`, four words."""
+    reads[:] = 0
+    name_reads((item >> STACK_BITS) & STATE_MASK, np.int64(machine.code[item >> PLACE_SHIFT, FIRST]), reads, machine)
+
+
+@kernel
+def lone_row(item, machine):  # type: ignore[no-untyped-def]
+    """(status, the row of a lone item)."""
+    machine.found[0] = item
+    return intern_row(np.int64(1), False, np.int64(-1), machine)
