@@ -53,7 +53,6 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     NOT_LISTED,
     W_DEPTH,
     W_LEFT,
-    W_LISTED,
     W_NODES,
     W_SIGNATURE,
     W_SIZE,
@@ -89,6 +88,8 @@ SUBTREE = 400
 HOW_PARTITIONS, HOW_ENDS, HOW_SHIFT = 1, 2, 2
 #: What `walk_guides` has for a lone item, less the item; -1: no guide.
 LONE = -2
+#: What `_fill_mask_kernel` returns where something is missing: this less the status.
+MISSING = -10
 #: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
 FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
 
@@ -113,38 +114,40 @@ class Filler:
         """Write the tokens that may be read from a row into `out`, which fits.
 
         `working`: the budget for what is missing. `with_ends`: end tokens, too, if the text may end. Returns how many
-        tokens the mask has if it is narrow and no partition was taken that could hold more, or -1. They are in
-        ``listed`` of the pool's walk, in any order, and the signature in its counts, until the next mask.
+        tokens the mask has, or -1: it is not narrow, or nobody has listed them. They are in ``listed`` of the pool's
+        walk, in any order, and the signature in its counts, until the next mask.
         """
         pool, how = machine.pool, self._how | HOW_ENDS * with_ends
-        status = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
-        if status != OK:
+        count: int = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+        if count >= 0:
+            return count
+        if count < -1:
             with working:
-                self._write_anew(machine, row, out, how, status)
+                count = self._write_anew(machine, row, out, how, count)
         counts = pool.walk.counts
-        count: int = counts[W_LISTED]
-        if count < 0:
-            left = counts[W_LEFT]
-            if left >= 0:  # tokens that stay inside a string, but have more characters than it may still have
-                short = pool.lengths.short_tokens(counts[W_STATE], left).view(np.int32)
-                np.bitwise_and(out, short[: len(out)], out=out)
-                counts[W_SIGNATURE] ^= 1 + left
+        left = counts[W_LEFT]
+        if left >= 0:  # tokens that stay inside a string, but have more characters than it may still have
+            short = pool.lengths.short_tokens(counts[W_STATE], left).view(np.int32)
+            np.bitwise_and(out, short[: len(out)], out=out)
+            counts[W_SIGNATURE] ^= 1 + left
         if counts[W_WANTED]:
             pool.divide_wanted()
         return count
 
-    def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, status: int) -> None:
-        """Supply what was missing, and write the mask again until nothing is."""
+    def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, count: int) -> int:
+        """Supply what was missing, and write the mask again until nothing is; as `write`."""
         pool = machine.pool
         drops, more = pool.partitions.drops, 0
-        while status != OK:
+        while count < -1:
+            status = MISSING - count
             machine.supply(status, more)
             # the mask begins anew for each piece of code that it finds to be written: twice as many each time
             more = 2 * more + 1 if status == NEEDS_CODE else more
             # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
             if pool.partitions.drops >= drops + 2:
                 how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
-            status = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+            count = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+        return count
 
 
 @kernel
@@ -189,7 +192,11 @@ def _enter_branch(key, reads, end, frame, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: ignore[no-untyped-def]
-    """Write the mask of row `start` into `out`. A status; whatever it is, calling again begins anew."""
+    """Write the mask of row `start` into `out`.
+
+    How many tokens it has, if they are listed and no partition is wanted, else -1; or MISSING - status: something is
+    missing, and calling again begins anew.
+    """
     machine, pool = machine_at(machine_address), pool_at(pool_address)
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
     nodes, words, rows, path = pool.nodes, out.view(np.uint32), pool.walk_rows, pool.walk_path
@@ -209,7 +216,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
         below, row = np.int64(deferred[waiting, 0]), np.int64(deferred[waiting, 1])
         status = close_row(row, machine, pool)
         if status != OK:
-            return status
+            return MISSING - status
         here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
         of_state, part = np.int64(-1), np.int64(-1)
         if below < 0:
@@ -220,7 +227,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 below, row, passed, first, signature, words, machine, pool
             )
             if status != OK:
-                return status
+                return MISSING - status
             if part >= 0:
                 listed = np.int64(NOT_LISTED)
         if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
@@ -234,7 +241,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             if status == OK and following >= 0 and following != row:
                 status, _ = step_loops(following, machine, pool)
             if status != OK:
-                return status
+                return MISSING - status
         rows[0], guides[0] = row, -1
         _write_reads(row, walk_reads[0], machine)
         if how & HOW_PARTITIONS:
@@ -269,7 +276,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 while guide < 0 and known < depth:
                     status, target = step_row(np.int64(rows[known]), np.int64(path[known]), machine, pool)
                     if status != OK:
-                        return status
+                        return MISSING - status
                     known += 1
                     rows[known] = target
             elif guide <= LONE:
@@ -282,7 +289,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 if after == LEAVES and rows[depth] < 0:
                     status, target = lone_row(item, machine)
                     if status != OK:
-                        return status
+                        return MISSING - status
                     rows[depth] = target
                 guide = LONE - after if after >= 0 else np.int64(-1)
             if guide == -1:
@@ -294,7 +301,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 if target == UNKNOWN:
                     status, target = step_row(before, byte, machine, pool)
                     if status != OK:
-                        return status
+                        return MISSING - status
                 if target < 0:
                     here = following
                     continue
@@ -315,7 +322,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 continue
             status = close_row(target, machine, pool)
             if status != OK:
-                return status
+                return MISSING - status
             _write_reads(target, walk_reads[depth + 1], machine)
             if how & HOW_PARTITIONS and machine.row_flags[target] & ROW_WIDE:
                 passed = of_state
@@ -339,7 +346,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
     if how & HOW_ENDS:
         status, border = border_of(np.int64(start), machine, pool)
         if status != OK:
-            return status
+            return MISSING - status
         if border >= 0:
             accepts = np.int64(machine.row_flags[border] & ROW_ACCEPTS)
     machine.meta[M_NODES] += visited
@@ -349,11 +356,9 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             if 0 <= listed < NARROW:
                 pool.listed[listed] = token
             listed += 1
-    pool.walk_meta[W_LISTED] = listed if 0 <= listed <= NARROW else -1
     pool.walk_meta[W_LEFT] = -1
     if how & HOW_PARTITIONS:
         _note_bound(start, machine, pool)
-    if pool.walk_meta[W_LEFT] >= 0:
-        pool.walk_meta[W_LISTED] = -1
     pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ accepts
-    return OK
+    is_listed = 0 <= listed <= NARROW and pool.walk_meta[W_LEFT] < 0 and pool.walk_meta[W_WANTED] == 0
+    return listed if is_listed else np.int64(-1)

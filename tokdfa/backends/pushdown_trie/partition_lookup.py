@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.partition import TrieParts
     from tokdfa.vocabulary.trie import TokenTrie
 
-#: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many tokens it
-#: has, or -1: they are not listed; partitions that the last one wants for those to come; PARTITION_WORK; of a string
-#: whose bound is near the characters left, or -1, and its state.
-W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_LISTED, W_WANTED, W_PRICE, W_LEFT, W_STATE = range(9)
+#: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many partitions it
+#: wants for those to come; PARTITION_WORK; of a string whose bound is near the characters left, or -1, and its state.
+W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_WANTED, W_PRICE, W_LEFT, W_STATE = range(8)
 #: For the number of tokens listed: with what may come it stays less than 0.
 NOT_LISTED = -(1 << 40)
 #: A rest of so many nodes is good enough not to make further partitions for the same row.
@@ -82,7 +81,7 @@ class WalkScratch:
         self.chain: npt.NDArray[np.int32] = zeros_by_page(MAX_CHAIN)
         self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
         self.walk_meta: npt.NDArray[np.int64] = np.array(
-            [len(trie.nodes), trie.depth_limit, trie.size, 0, -1, 0, PARTITION_WORK, -1, 0]
+            [len(trie.nodes), trie.depth_limit, trie.size, 0, 0, PARTITION_WORK, -1, 0]
         )
         #: `walk_meta`, as Python's own ints.
         self.counts = self.walk_meta.data
