@@ -176,15 +176,12 @@ class Machine(MachineTables):
 
         O(items). Rows without counted strings represent themselves.
         """
-        while (found := self.known_representative(row)) < 0:
-            self.supply(-found)
-        return found
-
-    def known_representative(self, row: int) -> int:
-        """As `representative`, if nothing is missing; else less than 0: the status that says what is."""
         if not self.flags[row] & ROW_COUNTED:
             return row
-        return int(clip_row_kernel(row, *self.pool.lengths.levels, self.arrays.address, self.pool.arrays.address))
+        levels = self.pool.lengths.levels
+        while (found := int(clip_row_kernel(row, *levels, self.arrays.address, self.pool.arrays.address))) < 0:
+            self.supply(-found)
+        return found
 
     def take(self, row: int, token_sets: set[int]) -> int:
         """The row after a special token that is in these sets, or -1."""
