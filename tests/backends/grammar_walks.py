@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 import yaml
 
+from tests.strategies import short_texts
 from tests.walks import mask_of, walk_along
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
@@ -56,8 +56,7 @@ def bytes_start(constraint, backend="pushdown_trie", **options):
 
 def check_every_text(compiled, accepts, length=8):
     """Masks over SHORT after up to 3 letters, by brute force: `accepts` is asked of every text of up to `length`."""
-    texts = ["".join(letters) for size in range(length + 1) for letters in product("abc", repeat=size)]
-    complete = set(filter(accepts, texts))
+    complete = set(filter(accepts, short_texts(length, "abc")))
     possible = {text[:end] for text in complete for end in range(len(text) + 1)}
     agenda, checked = [(compiled.start(), "")], 0
     while agenda:

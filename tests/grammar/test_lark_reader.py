@@ -1,4 +1,3 @@
-import itertools
 import re
 
 import pytest
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 from tests.grammar.grammars import LarkJudge, lark_grammars
 from tests.grammar.meta_grammar import first_fault
 from tests.naive.cfg_recogniser import CfgRecogniser
+from tests.strategies import short_texts
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import (
     EmptyLanguageError,
@@ -21,19 +21,15 @@ from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.grammar.lark_syntax import parse_statements
 
 
-def texts(letters: str, longest: int) -> list[str]:
-    return ["".join(word) for length in range(longest + 1) for word in itertools.product(letters, repeat=length)]
-
-
 def language(grammar: str, letters: str = "ab", longest: int = 4) -> set[str]:
     recogniser = CfgRecogniser(read_lark(grammar))
-    return {text for text in texts(letters, longest) if recogniser.accepts(text.encode())}
+    return {text for text in short_texts(longest, letters) if recogniser.accepts(text.encode())}
 
 
 def agree_with_lark(grammar: str, letters: str, longest: int) -> None:
     judge = LarkJudge(grammar)
     recogniser = CfgRecogniser(read_lark(grammar), outer_skip=True)
-    for text in texts(letters, longest):
+    for text in short_texts(longest, letters):
         assert recogniser.accepts(text.encode()) == judge.accepts(text), text
 
 
@@ -74,8 +70,8 @@ CONSTRUCTS = {
 def test_each_construct_means_what_it_means_to_lark(name: str) -> None:
     grammar = CONSTRUCTS[name]
     judge, recogniser = LarkJudge(grammar), CfgRecogniser(read_lark(grammar))
-    accepted = [text for text in texts('abB"\\', 4) if judge.accepts(text)]
-    assert accepted == [text for text in texts('abB"\\', 4) if recogniser.accepts(text.encode())]
+    accepted = [text for text in short_texts(4, 'abB"\\') if judge.accepts(text)]
+    assert accepted == [text for text in short_texts(4, 'abB"\\') if recogniser.accepts(text.encode())]
     assert accepted
 
 

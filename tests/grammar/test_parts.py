@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.cfg_recogniser import CfgRecogniser
+from tests.strategies import short_texts
 from tests.walks import mask_of
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar
@@ -35,10 +36,6 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 
 ENGINES = ("pushdown_trie", "earley_trie")
 LETTERS = Vocabulary([b"a", b"b", b"<", b"ab", b"<a", b"b<", b"a<b", b"<<", b"abba", b""], end_tokens=[9])
-
-
-def all_texts(letters, longest):
-    return ["".join(word) for length in range(longest + 1) for word in itertools.product(letters, repeat=length)]
 
 
 def as_regex(members, at_least_one=False, stop_after_first=False, free_text=True):
@@ -83,7 +80,7 @@ def made(members, **way):
 def test_texts_with_tags_are_those_of_a_regex(members, way):
     part, judge = made(members, **way)
     recogniser = CfgRecogniser(read_grammar(Grammar(part)))
-    for one in all_texts("ab<", 5):
+    for one in short_texts(5, "ab<"):
         assert recogniser.accepts(one.encode()) == bool(judge.fullmatch(one)), one
 
 
@@ -97,7 +94,7 @@ def test_masks_with_tags_are_those_of_all_texts(engine):
         part, judge = made(members, **way)
         options = {"lexer": "any"} if engine == "pushdown_trie" else {}
         compiled = create_backend(engine, LETTERS, **options).compile(Grammar(part))
-        accepted = [one for one in all_texts("ab<", 9) if judge.fullmatch(one)]
+        accepted = [one for one in short_texts(9, "ab<") if judge.fullmatch(one)]
         begun = {one[:end] for one in accepted for end in range(len(one) + 1)}
         spelled = [LETTERS.token_bytes(token).decode() for token in range(9)]
         agenda = [()]
@@ -177,8 +174,8 @@ def test_parts_mean_what_they_say():
         assert not recogniser.accepts(one.encode()), one
     assert str(part) == part.as_grammar() == Grammar(part).text
     until = CfgRecogniser(read_grammar(Grammar(text_until("ab", "ba"))))
-    found = [one for one in all_texts("ab", 5) if until.accepts(one.encode())]
-    assert found == [one for one in all_texts("ab", 5) if re.fullmatch("(?:(?!ab|ba).)*(?:ab|ba)", one)]
+    found = [one for one in short_texts(5, "ab") if until.accepts(one.encode())]
+    assert found == [one for one in short_texts(5, "ab") if re.fullmatch("(?:(?!ab|ba).)*(?:ab|ba)", one)]
 
 
 BAD = {

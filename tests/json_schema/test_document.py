@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.json_schema.schemas import SCHEMA_URI as URI
 from tests.json_schema.schemas import expand, library_validator
 from tests.naive.schema_values import holds
 from tokdfa.constraint import JsonSchema
@@ -24,8 +25,6 @@ from tokdfa.json_schema.document import (
     Node,
 )
 from tokdfa.json_schema.lower import lower_schema
-
-URI = {draft: uri for uri, draft in DRAFTS.items()}
 
 
 def _target(schema: Any, keyword: str = "$ref") -> Node:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from referencing.jsonschema import DRAFT4, DRAFT7, DRAFT202012, specification_with
 
 from tests.json_schema.schemas import COMMON_VALUES, definitions_of, documents, exact, expand, library_validator, values
-from tests.json_schema.test_shape_builder import holds
+from tests.json_schema.schemas import SCHEMA_URI as URI
+from tests.naive.schema_values import holds
 from tokdfa import JsonSchema
 from tokdfa.errors import ArgumentError, OptionError, SchemaError, SchemaUnsupported
 from tokdfa.json_schema.document import DRAFT_2019, DRAFTS
@@ -20,7 +21,6 @@ from tokdfa.json_schema.lower import lower_schema
 from tokdfa.program.program_file import describe_constraint, rebuild_constraint
 
 OTHER = "http://example.org/other/definitions.json"
-URI = {draft: uri for uri, draft in DRAFTS.items()}
 
 
 def _library_registry(mapping: dict[str, Any], dialect: str) -> referencing.Registry[Any]:

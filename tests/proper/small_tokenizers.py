@@ -14,7 +14,7 @@ from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from tokdfa.proper.canonical import Canonicity
@@ -87,6 +87,47 @@ def scored_pieces(path: Path, scores: Mapping[str, float], kinds: Mapping[str, i
 def _field(number: int, content: bytes) -> bytes:
     length = len(content)
     return bytes([number << 3 | 2]) + bytes([length & 0x7F | 0x80, length >> 7]) + content
+
+
+#: Kind -> functions that write a random tokenizer over a, b, c and return its name: merge lists in any order, of which
+#: tokens may be whole pieces; ranks, with several splits of one token; scores, many of them equal.
+MAKERS: dict[str, st.SearchStrategy[Callable[[Path], str]]] = {
+    "merges": st.builds(
+        lambda merges, whole: lambda path: merge_list(path, "abc", merges, ignore_merges=whole),
+        merge_lists(),
+        st.booleans(),
+    ),
+    "ranks": piece_sets().map(lambda texts: lambda path: ranked_pieces(path, texts)),
+    "scores": st.builds(
+        lambda texts, ties: lambda path: scored_pieces(path, _letters_and(texts, ties)),
+        piece_sets(),
+        st.lists(st.integers(-3, 0), min_size=12, max_size=12),
+    ),
+}
+
+
+def _letters_and(texts: Iterable[str], scores: Iterable[float]) -> dict[str, float]:
+    return dict.fromkeys("abc", -9.0) | dict(zip(texts, scores, strict=False))
+
+
+_TIES = {"aa": 1, "aaa": 3, "aaaa": 0, "aaaaa": 3, "aaaaaa": 0, "aaaaaaaa": 1}
+_MORE_TIES = {"aaa": 2, "ba": 1, "baa": 2, "aaba": 1, "abab": 1, "baba": 2, "baaaa": 3, "bbbbab": 3, "bbbbbab": 0}
+_MORE_TIES |= {"aaabaab": 2, "aababbbb": 2, "baabbabb": 0}
+#: A regex -> such functions for it: irregular tokens, ties between rules of parts and of the whole, whole pieces.
+HARD: dict[str, list[Callable[[Path], str]]] = {
+    "a*": [lambda path: merge_list(path, "abc", [("a", "a"), ("aa", "a")])],
+    "(a|b)*": [lambda path: merge_list(path, "abc", [("aa", "a"), ("a", "a")])],  # aaa is irregular
+    "[abc]*": [lambda path: merge_list(path, "abc", [("ab", "ab"), ("ab", "a"), ("b", "ab"), ("a", "b")])],
+    "(ab)*a?": [lambda path: ranked_pieces(path, ["ba", "ab", "abab"])],  # abab is a whole piece only
+    "[ab]*": [
+        lambda path: ranked_pieces(path, ["aaa", "aa", "aaaaa"]),
+        lambda path: scored_pieces(path, _letters_and(("aa", "aaa", "aab", "baa"), [0.0] * 4)),
+    ],
+    "[ab]*c?": [
+        lambda path: scored_pieces(path, _letters_and(_TIES, _TIES.values())),
+        lambda path: scored_pieces(path, _letters_and(_MORE_TIES, _MORE_TIES.values())),
+    ],
+}
 
 
 def trained_byte_level(path: Path) -> str:

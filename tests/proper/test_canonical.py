@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.packages import needs_smollm2
 from tests.proper.judge import is_proper_piece, judge, reference_says
 from tests.proper.small_tokenizers import (
     BYTE,
-    merge_list,
-    merge_lists,
-    piece_sets,
-    ranked_pieces,
+    HARD,
+    MAKERS,
     real,
     scored_pieces,
     trained_byte_level,
@@ -29,6 +26,7 @@ from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tokdfa.proper.canonical import Canonicity
@@ -62,43 +60,21 @@ def check_all(canonicity: Canonicity) -> None:
         assert is_proper_piece(canonicity, triple) == reference_says(canonicity, triple)
 
 
-@given(merges=merge_lists())
-def test_merge_lists_of_any_order(tmp_path_factory: pytest.TempPathFactory, merges: list[tuple[str, str]]) -> None:
-    """Shuffled lists make many irregular tokens."""
-    path = tmp_path_factory.mktemp("merges") / "tokenizer.json"
-    check_all(build_canonicity(load_tokenizer(merge_list(path, LETTERS, merges))))
+@pytest.mark.parametrize("kind", MAKERS)
+def test_random_tokenizers(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    @settings(max_examples=70)
+    @given(MAKERS[kind])
+    def check(make: Callable[[Path], str]) -> None:
+        check_all(build_canonicity(load_tokenizer(make(tmp_path_factory.mktemp("random") / "model"))))
+
+    check()
 
 
-@settings(max_examples=60)
-@given(texts=piece_sets())
-def test_ranked_pieces(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
-    """tiktoken: several splits of one token, whole pieces, and improper tokens."""
-    path = tmp_path_factory.mktemp("ranks") / "ranks"
-    check_all(build_canonicity(load_tokenizer(ranked_pieces(path, texts))))
-
-
-@settings(max_examples=60)
-@given(texts=piece_sets(), data=st.data())
-def test_scored_pieces(tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject) -> None:
-    """SentencePiece, with many equal scores, so that the leftmost of several rules has to win."""
-    scores = dict.fromkeys(LETTERS, -9.0) | {text: -float(data.draw(st.integers(0, 3))) for text in texts}
-    path = tmp_path_factory.mktemp("scores") / "model"
-    check_all(build_canonicity(load_tokenizer(scored_pieces(path, scores))))
-
-
-@pytest.mark.parametrize(
-    "scores",
-    [
-        {"aa": 1, "aaa": 3, "aaaa": 0, "aaaaa": 3, "aaaaaa": 0, "aaaaaaaa": 1},
-        {"aaa": 2, "ba": 1, "baa": 2, "aaba": 1, "abab": 1, "baba": 2, "baaaa": 3, "bbbbab": 3, "bbbbbab": 0}
-        | {"aaabaab": 2, "aababbbb": 2, "baabbabb": 0},
-    ],
-)
-def test_ties_in_irregular_tokens(tmp_path: Path, scores: dict[str, float]) -> None:
-    """A bound that is met exactly, by a rule whose rank is less than that of a part of the token."""
-    check_all(
-        build_canonicity(load_tokenizer(scored_pieces(tmp_path / "m", {"a": -9.0, "b": -9.0, "c": -9.0} | scores)))
-    )
+@pytest.mark.parametrize("pattern", HARD)
+def test_irregular_tokens_ties_and_whole_pieces(pattern: str, tmp_path: Path) -> None:
+    """Of ties: a bound that is met exactly, by a rule whose rank is less than that of a part of the token."""
+    for number, make in enumerate(HARD[pattern]):
+        check_all(build_canonicity(load_tokenizer(make(tmp_path / str(number)))))
 
 
 @pytest.mark.parametrize("name", REAL)

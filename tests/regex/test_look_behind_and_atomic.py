@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import pytest
@@ -12,10 +11,11 @@ from hypothesis import strategies as st
 
 import tokdfa
 from tests.regex.test_lower import dfa_of
+from tests.strategies import short_texts
 from tokdfa.errors import RegexUnsupported
 from tokdfa.regex.parse import parse
 
-TEXTS = ["".join(text) for length in range(6) for text in itertools.product("abc", repeat=length)]
+TEXTS = short_texts(5, "abc")
 TEXTS += ["é", "aé", "éa", "\n", "a\nb", "A", "aB"]
 
 _ATOMS = st.sampled_from(["a", "b", "c", "[ab]", "[^a]", ".", "(?:ab|ba)", "(?:a|bc)", "a?", "[bc]*", "(ab)+", "b{2}"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import product
 
 import lark
 import pytest
@@ -24,6 +23,7 @@ from tests.backends.cfg_fsm.oracles import (
     run,
 )
 from tests.backends.cfg_fsm.random_grammars import random_grammars
+from tests.strategies import short_texts
 from tokdfa.errors import EmptyLanguageError, GrammarUnsupported, LimitExceeded, TokdfaError
 
 # The examples of 003, and of the threads that it names.
@@ -171,8 +171,7 @@ def test_random_grammars_in_both_directions(grammar: str) -> None:
             assert lark_accepts(grammar, text + rest), (text, rest)
 
 
-TEXTS = ["".join(letters) for length in range(6) for letters in product("abc", repeat=length)]
-TEXTS += ["".join(letters) for letters in product("ab", repeat=6)]
+TEXTS = [*short_texts(5, "abc"), *(text for text in short_texts(6, "ab") if len(text) == 6)]
 
 
 # Limits, and what is refused.

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import re
-from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.grammar.small_regexes import small_regexes
+from tests.strategies import short_texts
 from tokdfa.automata.containment import GIVEN_UP, INSIDE, OUTSIDE
 from tokdfa.backends.earley_trie.lexer import Lexer
 from tokdfa.backends.earley_trie.slices import Containment
@@ -17,7 +17,7 @@ from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
 from tokdfa.regex.compile import compile_dfa
 
 SLICE_LENGTH, PREFIX_LENGTH, REST_LENGTH = 7, 2, 3
-WORDS = ["".join(word) for length in range(13) for word in product("ab", repeat=length)]
+WORDS = short_texts(12, "ab")
 
 
 def lexer_of(pattern: str, max_states: int = 100_000) -> Lexer:
@@ -34,7 +34,7 @@ def component_after(lexer: Lexer, text: bytes) -> int:
     return lexer.components_of(state)[0]
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, derandomize=True, max_examples=60)
 @given(small_regexes(), small_regexes(), st.text("ab", max_size=PREFIX_LENGTH))
 def test_brute_force_over_all_short_texts(slice_: str, lexeme: str, prefix: str) -> None:
     """Whatever matches the slice can be followed by something so that the lexeme matches."""

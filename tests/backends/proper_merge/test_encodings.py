@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.backends.proper_merge.token_languages import TEXTS, finite_languages, regexes
 from tests.backends.proper_oracle import END, accepted, allowed, check_sequences, check_texts, piece_texts, words
 from tests.packages import needs_smollm2
-from tests.proper.small_tokenizers import BYTE, merge_list, merge_lists, piece_sets, ranked_pieces, real, scored_pieces
+from tests.proper.small_tokenizers import BYTE, HARD, MAKERS, merge_list, ranked_pieces, real, scored_pieces
 from tokdfa.automata.algebra import words as words_of
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Constraint, Regex
@@ -53,21 +53,6 @@ def compiled_by(way: Way, tokenizer: Tokenizer, constraint: Constraint) -> Compi
 
 # Random tokenizers.
 
-# Strategies of functions that write a tokenizer and return its name.
-
-merges: st.SearchStrategy[Any] = st.builds(
-    lambda pairs, whole: lambda path: merge_list(path, "abc", pairs, ignore_merges=whole), merge_lists(), st.booleans()
-)
-ranks: st.SearchStrategy[Any] = piece_sets().map(lambda texts: lambda path: ranked_pieces(path, texts))
-scores: st.SearchStrategy[Any] = st.builds(
-    lambda texts, ties: (
-        lambda path: scored_pieces(
-            path, dict.fromkeys("abc", -9.0) | {text: -float(tie) for text, tie in zip(texts, ties, strict=False)}
-        )
-    ),
-    piece_sets(),
-    st.lists(st.integers(0, 3), min_size=12, max_size=12),
-)
 #: tiktoken: a pre-tokenizer with borders.
 with_borders: st.SearchStrategy[Any] = piece_texts("a b1", 4).map(lambda texts: lambda path: ranked_pieces(path, texts))
 
@@ -85,9 +70,7 @@ with_fallback: st.SearchStrategy[Any] = st.builds(
     st.lists(st.text("aé", min_size=2, max_size=4), max_size=6, unique=True),
 )
 KINDS = {
-    "merges": (merges, finite_languages()),
-    "ranks": (ranks, finite_languages()),
-    "scores": (scores, finite_languages()),
+    **{kind: (makers, finite_languages()) for kind, makers in MAKERS.items()},
     "borders": (with_borders, words("a b1", 8)),
     "byte fallback": (with_fallback, words("aé\u20ac", 5)),
 }
@@ -115,7 +98,7 @@ def check_language(make: Any, pattern: str, path: Path, longest: int = 6) -> Non
         assert accepted(compiled_by(way, tokenizer, Regex(pattern)), longest) == expected, way
 
 
-@pytest.mark.parametrize("kind", ["merges", "ranks", "scores"])
+@pytest.mark.parametrize("kind", MAKERS)
 def test_infinite_languages(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     @settings(max_examples=30)
     @given(KINDS[kind][0], regexes())
@@ -125,23 +108,10 @@ def test_infinite_languages(kind: str, tmp_path_factory: pytest.TempPathFactory)
     check()
 
 
-IRREGULAR = {"aa": 1, "aaa": 3, "aaaa": 0, "aaaaa": 3, "aaaaaa": 0, "aaaaaaaa": 1}
-TIES = {"aaa": 2, "ba": 1, "baa": 2, "aaba": 1, "abab": 1, "baba": 2, "baaaa": 3, "bbbbab": 3, "bbbbbab": 0}
-HARD: list[tuple[Any, str]] = [
-    (lambda path: merge_list(path, "abc", [("a", "a"), ("aa", "a")]), "a*"),
-    (lambda path: merge_list(path, "abc", [("aa", "a"), ("a", "a")]), "(a|b)*"),  # aaa is irregular
-    (lambda path: merge_list(path, "abc", [("ab", "ab"), ("ab", "a"), ("b", "ab"), ("a", "b")]), "[abc]*"),
-    (lambda path: ranked_pieces(path, ["aaa", "aa", "aaaaa"]), "[ab]*"),
-    (lambda path: ranked_pieces(path, ["ba", "ab", "abab"]), "(ab)*a?"),  # abab is a whole piece only
-    (lambda path: scored_pieces(path, dict.fromkeys("abc", -9.0) | {"aa": 0, "aaa": 0, "aab": 0, "baa": 0}), "[ab]*"),
-    (lambda path: scored_pieces(path, dict.fromkeys("abc", -9.0) | IRREGULAR), "[ab]*c?"),
-    (lambda path: scored_pieces(path, dict.fromkeys("abc", -9.0) | TIES), "[ab]*c?"),
-]
-
-
-@pytest.mark.parametrize(("make", "pattern"), HARD, ids=[pattern for _, pattern in HARD])
-def test_irregular_tokens_ties_and_whole_pieces(make: Any, pattern: str, tmp_path: Path) -> None:
-    check_language(make, pattern, tmp_path / "model", 7)
+@pytest.mark.parametrize("pattern", HARD)
+def test_irregular_tokens_ties_and_whole_pieces(pattern: str, tmp_path: Path) -> None:
+    for number, make in enumerate(HARD[pattern]):
+        check_language(make, pattern, tmp_path / str(number), 7)
 
 
 def with_pre_tokenizer(path: Path) -> str:
@@ -302,7 +272,7 @@ def test_contexts_of_real_tokenizers(name: str, way: Way) -> None:
     assert sum(counts) < len(counts) * len(AFTER) - 10
 
 
-@pytest.mark.parametrize("kind", ["merges", "ranks", "scores"])
+@pytest.mark.parametrize("kind", MAKERS)
 def test_contexts_of_random_tokenizers(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     @settings(max_examples=20)
     @given(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from tests.strategies import short_texts
 from tests.walks import walk_along
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: All texts over three letters of at most seven.
-TEXTS = ["".join(letters) for size in range(8) for letters in itertools.product("abc", repeat=size)]
+TEXTS = short_texts(7, "abc")
 
 
 def sequences(rows: TokenRows, vocabulary: Vocabulary, longest: int = 1_000) -> set[tuple[int, ...]]:

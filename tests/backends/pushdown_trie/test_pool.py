@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import re
 import weakref
 
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 
 from tests.backends.pushdown_trie import BYTES
 from tests.grammar.small_regexes import small_regexes
+from tests.strategies import short_texts
 from tests.walks import advance_all, mask_of
 from tokdfa.backends.pushdown_trie import pool as pools
 from tokdfa.backends.pushdown_trie import state_table
@@ -28,7 +28,7 @@ from tokdfa.program.program import Terminal
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
-TEXTS = [bytes(letters) for size in range(7) for letters in itertools.product(b"ab", repeat=size)]
+TEXTS = [text.encode() for text in short_texts(6, "ab")]
 
 
 def text_of(pattern, lazy=False):
