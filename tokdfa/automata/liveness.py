@@ -6,7 +6,7 @@ not die: often a tenth of the table, if there are many byte classes. So the tabl
 once, at the end.
 
 Kernels of this package take writable C-contiguous arrays only: numba would compile them anew for the read-only ones
-that a `Dfa` holds. The one exception is `_list_moves_kernel`, which takes read-only tables only.
+that a `Dfa` holds. The exceptions are `_list_moves_kernel` and `_live_part_kernel`, which take read-only automata only.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ States = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 
+#: Work (`tokdfa.core.budget`) of an entry of a table, in nanoseconds.
+NS_PER_ENTRY = 10
+
+
 class Moves(NamedTuple):
     """The transitions that do not die, by ascending source and then by ascending label; all arrays are int32.
 
@@ -41,18 +45,34 @@ class Moves(NamedTuple):
     targets: States
 
 
+class LivePart(NamedTuple):
+    """The live states of an automaton, numbered breadth-first from its starts.
+
+    ``moves``; ``labels_of_bytes``: uint8, shape (256,); ``accepting``: bool, shape (live states,); ``starts``: int32,
+    the new number of each start, -1 if nothing is accepted from there; ``order``: int32, the old number of each state.
+    """
+
+    moves: Moves
+    labels_of_bytes: npt.NDArray[np.uint8]
+    accepting: Flags
+    starts: States
+    order: States
+
+
 def distance_to_accept(dfa: Dfa) -> States:
     """The smallest number of bytes from each state to acceptance: int32, shape (states,), -1 where there is no way."""
-    moves, _ = list_moves(dfa.transitions, dfa.byte_class)
-    return _distances(moves, dfa.accepting)
+    spend(NS_PER_ENTRY * dfa.transitions.size)
+    _, sources, _, targets, _ = _list_moves_kernel(dfa.transitions, dfa.byte_class)
+    distances = np.where(dfa.accepting, np.int32(0), np.int32(-1))
+    _measure_distances_kernel(sources, targets, distances)
+    return distances
 
 
 def live_states(dfa: Dfa) -> Flags:
     """Which states can be reached from the start and reach acceptance: bool, shape (states,)."""
     live = np.zeros(dfa.state_count, dtype=np.bool_)
     if dfa.state_count:
-        moves, _ = list_moves(dfa.transitions, dfa.byte_class)
-        live[_breadth_first(moves, [dfa.start], dfa.accepting)] = True
+        live[live_part(dfa.transitions, dfa.byte_class, dfa.accepting, [dfa.start]).order] = True
     return live
 
 
@@ -82,66 +102,58 @@ def is_empty(dfa: Dfa) -> bool:
 
 def trim_table(table: Table, byte_class: npt.NDArray[np.uint8], accepting: Flags, start: int) -> Dfa:
     """`trim` for bare arrays; `start` -1 stands for no state."""
-    moves, labels_of_bytes, accepting, _ = live_part(table, byte_class, accepting, [start])
-    return build_dfa(moves, labels_of_bytes, accepting)
-
-
-def live_part(
-    table: Table, byte_class: npt.NDArray[np.uint8], accepting: Flags, starts: Sequence[int]
-) -> tuple[Moves, npt.NDArray[np.uint8], Flags, States]:
-    """The moves between states that are live for one of `starts` (-1: for none), numbered breadth-first from these; the
-    label of each byte; who accepts; the new number of each start, -1 if nothing is accepted from there.
-    """
-    moves, labels_of_bytes = list_moves(table, byte_class)
-    order = _breadth_first(moves, starts, accepting)
-    number = np.full(len(table) + 1, -1, dtype=np.int32)  # the last is that of no state
-    number[order] = np.arange(len(order), dtype=np.int32)
-    return select_moves(moves, order, number), labels_of_bytes, accepting[order], number[starts]
-
-
-def list_moves(table: Table, byte_class: npt.NDArray[np.uint8]) -> tuple[Moves, npt.NDArray[np.uint8]]:
-    """The moves of a table, and the label of each byte: uint8, shape (256,). O(states x classes)."""
-    spend(10 * table.size)
-    _, firsts, places = np.unique(byte_class, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)  # the classes by ascending smallest byte
-    columns, labels_of_bytes = byte_class[firsts[order]].astype(np.int32), np.argsort(order).astype(np.uint8)[places]
-    frozen = table.view()
-    frozen.flags.writeable = False
-    return Moves(*_list_moves_kernel(frozen, columns)), labels_of_bytes
-
-
-def select_moves(moves: Moves, order: States, number: States) -> Moves:
-    """The moves of the states in `order`, which become 0, 1, ..; targets are renamed by `number`, and dropped at -1."""
-    return Moves(*_select_moves_kernel(moves.offsets, moves.labels, moves.targets, order, number))
-
-
-def build_dfa(moves: Moves, labels_of_bytes: npt.NDArray[np.uint8], accepting: Flags) -> Dfa:
-    """The automaton with these moves and start 0, equal columns merged; without states, the empty one."""
-    if not len(accepting):
+    live = live_part(table, byte_class, accepting, [start])
+    if not len(live.order):
         return Dfa.empty()
-    table, column_of = _fill_table_kernel(*moves, int(labels_of_bytes.max()) + 1)
-    table.flags.writeable = False  # spares a copy
-    return Dfa(table, column_of[labels_of_bytes], accepting, 0)
+    built, merged = build_table_kernel(*live.moves, live.labels_of_bytes)
+    return Dfa.trusted(built, merged, live.accepting, 0)
 
 
-def _distances(moves: Moves, accepting: Flags) -> States:
-    distances = np.where(accepting, np.int32(0), np.int32(-1))
-    _measure_distances_kernel(moves.sources, moves.targets, distances)
-    return distances
-
-
-def _breadth_first(moves: Moves, starts: Sequence[int], accepting: Flags) -> States:
-    """The live states in breadth-first order."""
-    order = np.empty(len(accepting), dtype=np.int32)
-    live = _distances(moves, accepting) >= 0
-    count = _order_states_kernel(moves.offsets, moves.targets, np.array(starts, dtype=np.int32), live, order)
-    return order[:count]
+def live_part(table: Table, byte_class: npt.NDArray[np.uint8], accepting: Flags, starts: Sequence[int]) -> LivePart:
+    """What of an automaton is live for one of `starts` (-1: for none). O(states x classes)."""
+    spend(NS_PER_ENTRY * table.size)
+    given = table.view(), byte_class.view(), accepting.view()
+    for array in given:
+        array.flags.writeable = False
+    moves, *rest = _live_part_kernel(*given, np.array(starts, dtype=np.int32))
+    return LivePart(Moves(*moves), *rest)
 
 
 @kernel
-def _list_moves_kernel(table: Table, columns: States) -> tuple[States, States, States, States]:
-    """The arrays of `Moves`; a move's label is the place of its column in `columns`."""
-    states = len(table)
+def _live_part_kernel(table, byte_class, accepting, starts):  # type: ignore[no-untyped-def]
+    """The fields of `LivePart`."""
+    offsets, sources, labels, targets, labels_of_bytes = _list_moves_kernel(table, byte_class)
+    states = len(accepting)
+    distances = np.empty(states, dtype=np.int32)
+    for state in range(states):
+        distances[state] = 0 if accepting[state] else -1
+    _measure_distances_kernel(sources, targets, distances)
+    room = np.empty(states, dtype=np.int32)
+    order = room[: _order_states_kernel(offsets, targets, starts, distances >= 0, room)].copy()
+    number = np.full(states, -1, dtype=np.int32)
+    live_accepting = np.empty(len(order), dtype=np.bool_)
+    for place in range(len(order)):
+        number[order[place]], live_accepting[place] = place, accepting[order[place]]
+    for place in range(len(starts)):
+        starts[place] = number[starts[place]] if starts[place] >= 0 else -1
+    moves = select_moves_kernel(offsets, labels, targets, order, number)
+    return moves, labels_of_bytes, live_accepting, starts, order
+
+
+@kernel
+def _list_moves_kernel(table, byte_class):  # type: ignore[no-untyped-def]
+    """The arrays of `Moves`, and the label of each byte: uint8, shape (256,)."""
+    states, classes = table.shape
+    label_of = np.full(classes, -1, dtype=np.int64)
+    columns = np.empty(classes, dtype=np.int64)
+    labels_of_bytes = np.empty(256, dtype=np.uint8)
+    label_count = 0
+    for byte in range(256):
+        column = byte_class[byte]
+        if label_of[column] < 0:
+            label_of[column], columns[label_count] = label_count, column
+            label_count += 1
+        labels_of_bytes[byte] = label_of[column]
     offsets = np.empty(states + 1, dtype=np.int32)
     room = 0
     for entry in table.flat:
@@ -152,20 +164,20 @@ def _list_moves_kernel(table: Table, columns: States) -> tuple[States, States, S
     count = 0
     for state in range(states):
         offsets[state] = count
-        for label in range(len(columns)):
+        for label in range(label_count):
             target = table[state, columns[label]]
             if target >= 0:
                 sources[count], labels[count], targets[count] = state, label, target
                 count += 1
     offsets[states] = count
-    return offsets, sources, labels, targets
+    return offsets, sources, labels, targets, labels_of_bytes
 
 
 @kernel
-def _select_moves_kernel(
+def select_moves_kernel(
     offsets: States, labels: States, targets: States, order: States, number: States
 ) -> tuple[States, States, States, States]:
-    """See `select_moves`."""
+    """The moves of the states in `order`, which become 0, 1, ..; targets are renamed by `number`, and dropped at -1."""
     room = 0
     for state in order:
         for move in range(offsets[state], offsets[state + 1]):
@@ -251,13 +263,9 @@ def _order_states_kernel(offsets: States, targets: States, starts: States, waiti
 
 
 @kernel
-def _fill_table_kernel(
-    offsets: States, sources: States, labels: States, targets: States, label_count: int
-) -> tuple[Table, npt.NDArray[np.uint8]]:
-    """(the table with one column for all labels that have the same moves, the column of each label).
-
-    Columns ascend by their first labels.
-    """
+def build_table_kernel(offsets, sources, labels, targets, labels_of_bytes):  # type: ignore[no-untyped-def]
+    """(table, byte_class) of the automaton with these moves, equal columns merged. Columns ascend by first bytes."""
+    label_count = np.int64(labels_of_bytes.max()) + 1
     starts, moves = list_incoming_kernel(labels, label_count)
     hashes = np.zeros(label_count, dtype=np.int64)
     for move in range(len(labels)):
@@ -290,4 +298,4 @@ def _fill_table_kernel(
         column = column_of[labels[move]]
         if kept[column] == labels[move]:
             table[sources[move], column] = targets[move]
-    return table, column_of
+    return table, column_of[labels_of_bytes]

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.automata.liveness import build_dfa, list_incoming_kernel, live_part, select_moves
+from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.liveness import build_table_kernel, list_incoming_kernel, live_part, select_moves_kernel
 from tokdfa.core.budget import hold, spend
 from tokdfa.core.jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokdfa.automata.dfa import Dfa
     from tokdfa.automata.liveness import Flags, States, Table
 
 # Rows of a refinable partition of n items: int32, shape (7, n). The items of a set stand together in row ITEM, at
@@ -44,17 +44,34 @@ def minimize_from(dfa: Dfa, starts: Sequence[int]) -> tuple[Dfa, States]:
     """The minimal automaton of the languages that `dfa` accepts from each of `starts`, and the state in which each of
     them begins there, -1 for one without texts. Its own start is the first of these.
     """
-    moves, labels_of_bytes, accepting, starts_now = live_part(dfa.transitions, dfa.byte_class, dfa.accepting, starts)
-    if len(accepting) > 1:  # and then there are moves
-        spend(NS_PER_MOVE * len(moves.sources))
-        hold(28 * (len(moves.sources) + len(accepting)))
-        blocks, count = refine_blocks_kernel(moves.sources, moves.labels, moves.targets, accepting)
-        if count < len(blocks):
-            # States are in breadth-first order, and blocks numbered by their first states: so blocks are, too.
-            first = np.unique(blocks, return_index=True)[1].astype(np.int32)
-            moves, accepting = select_moves(moves, first, blocks), accepting[first]
-            starts_now = np.append(blocks, np.int32(-1))[starts_now]
-    return build_dfa(moves, labels_of_bytes, accepting), starts_now
+    live = live_part(dfa.transitions, dfa.byte_class, dfa.accepting, starts)
+    if not len(live.order):
+        return Dfa.empty(), live.starts
+    moves = len(live.moves.sources)
+    spend(NS_PER_MOVE * moves)
+    hold(28 * (moves + len(live.order)))
+    table, byte_class, accepting, starts_now = _minimize_kernel(
+        *live.moves, live.labels_of_bytes, live.accepting, live.starts
+    )
+    return Dfa.trusted(table, byte_class, accepting, 0), starts_now
+
+
+@kernel
+def _minimize_kernel(offsets, sources, labels, targets, labels_of_bytes, accepting, starts):  # type: ignore[no-untyped-def]
+    """(table, byte class, accepting) of the minimal automaton of a live one, and the state of each start in it."""
+    blocks, count = refine_blocks_kernel(sources, labels, targets, accepting)
+    moves = offsets, sources, labels, targets
+    if count < len(blocks):
+        # States are in breadth-first order, and blocks numbered by their first states: so blocks are, too.
+        first = np.empty(count, dtype=np.int32)
+        merged = np.empty(count, dtype=np.bool_)
+        for state in range(len(blocks) - 1, -1, -1):
+            first[blocks[state]], merged[blocks[state]] = state, accepting[state]
+        moves, accepting = select_moves_kernel(offsets, labels, targets, first, blocks), merged
+        for place in range(len(starts)):
+            starts[place] = blocks[starts[place]] if starts[place] >= 0 else -1
+    table, byte_class = build_table_kernel(moves[0], moves[1], moves[2], moves[3], labels_of_bytes)
+    return table, byte_class, accepting, starts
 
 
 @kernel

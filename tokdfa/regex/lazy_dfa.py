@@ -221,8 +221,7 @@ class LazyDfa:
         hold(4 * count * self.class_count)
         transitions = np.empty((count, self.class_count), dtype=np.int32)
         number_states_kernel(self.raw, transitions)
-        transitions.flags.writeable = False  # spares a copy
-        return Dfa(transitions, self.byte_class, self.accepting[:count], 0)
+        return Dfa.trusted(transitions, self.byte_class.copy(), self.accepting[:count].copy(), 0)
 
     def _intern(self, expression: int, context: int) -> int:
         """The state of an expression (and context, if it has assertions)."""
