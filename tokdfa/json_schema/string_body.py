@@ -56,9 +56,11 @@ _BELOW = [sum({1 << ord(one) for digit in range(end) for one in f"{digit:x}{digi
 class Body(Encoding):
     """Texts as bodies of JSON strings; `closed`: each with the closing quote."""
 
+    closing = b'"'
+
     def __init__(self, escapes: Escapes, closed: bool) -> None:
         self.escapes: Escapes = escapes
-        self.end = b'"' if closed else b""
+        self.end = self.closing if closed else b""
 
     def char_set(self, ranges: Ranges, program: Program) -> int:
         """The value of one code point out of `ranges`, in any spelling."""
@@ -76,7 +78,7 @@ class Body(Encoding):
     def assertion(self, kind: str, store: ExpressionStore) -> int:
         """``$`` as a look-ahead for the closing quote. The others ask what came before, which spellings hide."""
         if kind == "text_end":
-            return store.look_ahead(store.literal(b'"'))
+            return store.look_ahead(store.literal(self.closing))
         raise UnsupportedConstraint(
             r"a repeat around ^, \b or \B together with other assertions is not supported; move them out of the repeat"
         )

@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.automata.minimize import minimize
@@ -33,15 +34,16 @@ from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
+from tokdfa.json_schema.spelled_automaton import CLOSING, Classes
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
 from tokdfa.json_schema.string_demands import Demands
 from tokdfa.json_schema.string_lengths import KnownLengths, lengths_of
-from tokdfa.regex.char_sets import ALL
+from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, word_characters
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower
 from tokdfa.regex.program import Program
-from tokdfa.regex.syntax_tree import NEVER
+from tokdfa.regex.syntax_tree import NEVER, CharSet, walk
 from tokdfa.regex.tree_writer import UTF8, Encoding
 
 if TYPE_CHECKING:
@@ -62,6 +64,10 @@ TRIED_TEXTS = 4
 LISTED_STATES, LISTED_BYTES = 5_000, 100_000
 #: Work (`tokdfa.core.budget`) of asking whether a text is in a set, of a character, and of reading a demand.
 MATCH_WORK, NS_PER_CHARACTER, NS_PER_DEMAND = 2_000, 100, 15_000
+#: States of an automaton of JSON texts for one of decoded texts, about.
+STATES_OF_A_TEXT = 4
+#: Why there is no automaton.
+NO_TEXTS = "no string meets these demands; nothing could be generated"
 #: How many scalar values there are.
 SCALAR_VALUES = 0x110000 - 0x800
 #: The automata of `holds` are shared and grow.
@@ -225,16 +231,57 @@ def _shared_automaton(strings: StringSet, escapes: Escapes) -> Dfa | LazyDfa:
 
 
 def _build(strings: StringSet, escapes: Escapes, explicit_states: int) -> Dfa | LazyDfa:
+    texts = _explicit_texts(strings, escapes, explicit_states // STATES_OF_A_TEXT) if explicit_states else None
+    if texts is not None:
+        return texts
     store = ExpressionStore()
     lazy = LazyDfa(store, string_expression(strings, store, escapes))
     if lazy.is_empty:
-        raise EmptyLanguageError("no string meets these demands; nothing could be generated")
+        raise EmptyLanguageError(NO_TEXTS)
+    return lazy
+
+
+def _explicit_texts(strings: StringSet, escapes: Escapes, most_states: int) -> Dfa | None:
+    """The automaton of the JSON texts of a set; None if that of the decoded ones has more states than so many."""
+    sets = _character_sets(strings)
+    for closed in (False, True):
+        classes = Classes(sets, escapes, closed)
+        if classes.count >= CLOSING:
+            return None
+        store = ExpressionStore()
+        body = _lower_set(strings, store, classes)
+        if closed or not store.has_assertions(body):
+            break
+    lazy = LazyDfa(store, body)
+    if lazy.is_empty:
+        raise EmptyLanguageError(NO_TEXTS)
     try:
-        return minimize(lazy.to_dfa(explicit_states))
+        return classes.spell(minimize(lazy.to_dfa(most_states)))
     except LimitExceeded as error:
         if error.limit != "max_states":
             raise
-        return lazy
+        return None
+
+
+def _character_sets(strings: StringSet) -> set[Ranges]:
+    """All sets of code points that `_lower_set` writes, or such that these are unions of them."""
+    strings = strings.spelled_out
+    if strings.values is not None:
+        return _single_characters(strings.values)
+    demands = _read_demands(strings)
+    sets = _single_characters(strings.not_values)
+    nodes = *demands.whole, *demands.found, *demands.absent
+    sets.update(node.ranges for tree in nodes for node in walk(tree) if isinstance(node, CharSet))
+    if not demands.whole or demands.found:
+        sets.add(ALL)
+    if any(node.assertions - {"text_start", "text_end"} for node in nodes):
+        sets.update((NEWLINE, word_characters(ascii_only=True)))
+    return sets
+
+
+def _single_characters(texts: frozenset[str]) -> set[Ranges]:
+    """Each character of some texts as a set."""
+    return {((ord(one), ord(one)),) for one in {*chain.from_iterable(texts)}}
 
 
 @lru_cache(maxsize=512)

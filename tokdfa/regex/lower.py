@@ -105,6 +105,8 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
                 for one in alternatives
             ]
         )
+    if search and (texts := _texts_with(node)) is not None:
+        node, search = texts, False
     if not (search or node.assertions or encoding.end):
         return lowerer.plain(node)
     if not search:
@@ -117,6 +119,19 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
         rest = _run(lowerer.resolve(option, _Rest((store.concat(any_text, lowerer.end),) * 4)))
         found.append(_run(lowerer.resolve(_ANY_TEXT, rest)).expressions[AT_START])
     return store.union(found)
+
+
+def _texts_with(node: Node) -> Node | None:
+    """The texts in which `node` is found, if it has no assertions but ``^`` before and ``$`` behind its options."""
+    options = []
+    for option in node.options if isinstance(node, Alternation) else (node,):
+        parts = option.parts if isinstance(option, Concat) else (option,)
+        begins, ends = parts[0] == Assertion("text_start"), parts[-1] == Assertion("text_end")
+        body = parts[begins : len(parts) - ends]
+        if any(part.assertions for part in body):
+            return None
+        options.append(concat([*(() if begins else (_ANY_TEXT,)), *body, *(() if ends else (_ANY_TEXT,))]))
+    return alternation(options)
 
 
 def lower_regex(constraint: Regex, store: ExpressionStore) -> int:
