@@ -158,7 +158,9 @@ def _union_of(parts: Sequence[Dfa]) -> Dfa:
 
 def _list_multiples(normal: NumberSet) -> list[NumberSet]:
     """The single numbers of a set in normal form, if its remainders are too many; nothing if they do, or these are."""
-    return (normal.multiples_between(MAX_LISTED) or []) if remainder_states(normal) > STATE_LIMIT else []
+    if not (normal.multiples or normal.not_multiples) or remainder_states(normal) <= STATE_LIMIT:
+        return []
+    return normal.multiples_between(MAX_LISTED) or []
 
 
 def _listed_pattern(singles: list[NumberSet]) -> str:

@@ -106,6 +106,11 @@ class Partitions:
         self.nodes[: self.node_count] = self.trie.nodes
         self.branches = self._trie_branches.copy()
 
+    def touch(self, nodes: int, dense: int) -> None:
+        """Write to the memory of so many nodes of rests, and of so many masks, that are to come; see `StateTable.touch`."""
+        self.nodes[self.node_count : self.node_count + nodes] = 0
+        self.dense[self.dense_count : self.dense_count + dense] = 0
+
     def rest_size(self, part: int) -> int:
         """How many nodes the rest of a partition has."""
         return int(self.part_nodes[part, 1] - self.part_nodes[part, 0])

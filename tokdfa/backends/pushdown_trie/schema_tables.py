@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.machine import Machine
     from tokdfa.backends.pushdown_trie.pool import Pool
 
+#: Memory for states, nodes of rests and masks to come that is taken in advance: 4, 2 and 2 MB (of Llama 3's vocabulary).
+TOUCHED_STATES, TOUCHED_NODES, TOUCHED_MASKS = 4_096, 1 << 18, 128
 #: Name -> (schema, a value of it): types and bounds that schemas often have.
 COMMON: dict[str, tuple[dict[str, Any], Any]] = {
     "text": ({"type": "string"}, 'One "two" \u00e9'),
@@ -106,6 +108,8 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     for name, sample in FORMATS.items():  # what is asked of texts that have another demand beside
         StringSet(formats=(name,)).holds(sample)
     _load_kernels(machine)
+    pool.automata.touch(TOUCHED_STATES)
+    pool.partitions.touch(TOUCHED_NODES, TOUCHED_MASKS)
     pool.is_prepared = True  # now, so that what was interrupted is done again
 
 

@@ -77,6 +77,10 @@ class StateTable:
         """So many states there may be before `make_room` is asked."""
         return min(len(self.flags), MAX_STATES)
 
+    def touch(self, states: int) -> None:
+        """Write to the memory of so many states to come, so that no text waits for the system to hand out its pages."""
+        self.transitions[256 * self.state_count : 256 * (self.state_count + states)] = 0
+
     def make_room(self, states: int) -> None:
         """Have room for so many states. Raises LimitExceeded."""
         if states > MAX_STATES:
@@ -201,26 +205,29 @@ def _enter_states_kernel(  # type: ignore[no-untyped-def]
     read over and over.
     """
     states, classes = table.shape
-    sizes = np.zeros(classes, dtype=np.int64)
+    sizes, bytes_of = np.zeros(classes, dtype=np.int64), np.zeros((classes, 4), dtype=np.uint64)
     for byte in range(256):
         sizes[byte_class[byte]] += 1
+        bytes_of[byte_class[byte], byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+    targets = np.empty(classes, dtype=np.int32)
     loops = np.zeros(states, dtype=np.bool_)
     for state in range(states):
         live, again = np.int64(0), False
         for column in range(classes):
+            targets[column] = DEAD
             if table[state, column] >= 0:
+                targets[column] = table[state, column] + first
                 live += sizes[column]
                 again |= table[state, column] == state
+                for quarter in range(4):
+                    reads[first + state, quarter] |= bytes_of[column, quarter]
         loops[state] = again and live < wide_bytes
         wide = ENDS if live == 0 else (WIDE if live >= wide_bytes else 0)
         wide |= LOOPS if wide_bytes <= live < most_bytes else 0
         flags[first + state] = (ACCEPTS if accepting[state] else 0) | wide | (SHORTEST if is_shortest else 0)
         begin = 256 * (first + state)
         for byte in range(256):
-            target = table[state, byte_class[byte]]
-            transitions[begin + byte] = target + first if target >= 0 else DEAD
-            if target >= 0:
-                reads[first + state, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+            transitions[begin + byte] = targets[byte_class[byte]]
     for state in range(states):
         into = np.int64(0)
         for column in range(classes):
