@@ -123,15 +123,18 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
 
 def _texts_with(node: Node) -> Node | None:
     """The texts in which `node` is found, if it has no assertions but ``^`` before and ``$`` behind its options."""
-    options = []
+    bodies: dict[tuple[bool, bool], list[Node]] = {}  # by whether there is an assertion before and behind
     for option in node.options if isinstance(node, Alternation) else (node,):
         parts = option.parts if isinstance(option, Concat) else (option,)
         begins, ends = parts[0] == Assertion("text_start"), parts[-1] == Assertion("text_end")
         body = parts[begins : len(parts) - ends]
         if any(part.assertions for part in body):
             return None
-        options.append(concat([*(() if begins else (_ANY_TEXT,)), *body, *(() if ends else (_ANY_TEXT,))]))
-    return alternation(options)
+        bodies.setdefault((begins, ends), []).append(concat(body))
+    return alternation(
+        concat([*(() if begins else (_ANY_TEXT,)), alternation(group), *(() if ends else (_ANY_TEXT,))])
+        for (begins, ends), group in bodies.items()
+    )
 
 
 def lower_regex(constraint: Regex, store: ExpressionStore) -> int:

@@ -107,7 +107,7 @@ class Partitions:
         self.branches = self._trie_branches.copy()
 
     def touch(self, nodes: int, dense: int) -> None:
-        """Write to the memory of so many nodes of rests, and of so many masks, that are to come; see `StateTable.touch`."""
+        """Write to the memory of so many nodes of rests and masks to come, as `StateTable.touch` does."""
         self.nodes[self.node_count : self.node_count + nodes] = 0
         self.dense[self.dense_count : self.dense_count + dense] = 0
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.machine import Machine
     from tokdfa.backends.pushdown_trie.pool import Pool
 
-#: Memory for states, nodes of rests and masks to come that is taken in advance: 4, 2 and 2 MB (of Llama 3's vocabulary).
+#: States, nodes of rests and masks to come whose memory is taken in advance: 4, 2 and 2 MB with Llama 3's vocabulary.
 TOUCHED_STATES, TOUCHED_NODES, TOUCHED_MASKS = 4_096, 1 << 18, 128
 #: Name -> (schema, a value of it): types and bounds that schemas often have.
 COMMON: dict[str, tuple[dict[str, Any], Any]] = {
