@@ -49,6 +49,7 @@ WARMUP_STEPS: dict[str, str] = {
     "proper tokens": "tokdfa.backends.proper_merge.cartesian_merge:_warm_up",
     "grammars": "tokdfa.backends.earley_trie.strategy:_warm_up",
     "JSON numbers": "tokdfa.json_schema.number_dfa:_warm_up",
+    "JSON strings": "tokdfa.json_schema.spelled_automaton:_warm_up",
     "pushdown automata": "tokdfa.backends.pushdown_trie.strategy:_warm_up",
     "LALR grammars": "tokdfa.backends.cfg_fsm.strategy:_warm_up",
     "proper grammars": "tokdfa.backends.proper:_warm_up",

@@ -429,3 +429,9 @@ def _enter_row(number, rows, slots):  # type: ignore[no-untyped-def]
     while slots[slot] >= 0:
         slot = (slot + np.uint64(1)) & mask
     slots[slot] = number
+
+
+def _warm_up() -> None:
+    """Compile every kernel of this module: of 64 texts there are more nodes than there is room for at first."""
+    texts = np.append(np.arange(1, 65, dtype=np.int32), np.int32(-1)).reshape(-1, 1)
+    Classes([((0x61, 0x7A),)], "all", False).spell(Dfa(texts, np.zeros(256, np.uint8), texts[:, 0] < 0, 0))
