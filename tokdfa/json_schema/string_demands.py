@@ -6,11 +6,17 @@ Most sets have texts, and their own lengths show it: then nothing has to be sear
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from tokdfa.core.budget import spend
+from tokdfa.json_schema.formats import find_format, outside_of
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.string_lengths import KnownLengths, anchored_body, lengths_of, narrow, without_ends
 from tokdfa.regex.char_sets import NEWLINE, SURROGATES, complement, union
 from tokdfa.regex.syntax_tree import CharSet, Node, repeat, walk
+
+#: Work (`tokdfa.core.budget`) of reading a demand.
+NS_PER_DEMAND = 15_000
 
 
 @dataclass
@@ -107,3 +113,40 @@ def _is_bounded(node: Node) -> bool:
     """Whether a pattern is found in texts up to some length only."""
     body = anchored_body(node)
     return body is not None and lengths_of(body).most is not None
+
+
+@lru_cache(maxsize=512)
+def read_demands(
+    patterns: tuple[str, ...],
+    not_patterns: tuple[str, ...],
+    formats: tuple[str, ...],
+    not_formats: tuple[str, ...],
+    min_length: int,
+    max_length: int | None,
+) -> Demands:
+    """The demands of a set of strings (`tokdfa.json_schema.string_set`). They are kept, and not to be changed."""
+    spend(NS_PER_DEMAND * (len(patterns) + len(not_patterns) + len(formats) + len(not_formats)))
+    demands = Demands(low=min_length, high=max_length)
+    for pattern in dict.fromkeys(patterns):
+        demands.add(pattern)
+    for name in dict.fromkeys(formats):
+        program = find_format(name)
+        demands.add(program.pattern, _format_lengths(name))
+        if program.max_length is not None:
+            demands.high = program.max_length if demands.high is None else min(demands.high, program.max_length)
+    for pattern in dict.fromkeys(not_patterns):
+        demands.forbid(pattern, wide=True)
+    for name in dict.fromkeys(not_formats):
+        demands.forbid(outside_of(name), wide=False)
+    demands.impossible |= demands.high is not None and demands.high < demands.low
+    demands.impossible |= bool({*patterns} & {*not_patterns} or {*formats} & {*not_formats})
+    demands.settle_lengths()
+    return demands
+
+
+@lru_cache(maxsize=64)
+def _format_lengths(name: str) -> KnownLengths:
+    """The lengths of all parts of a format's pattern."""
+    known: KnownLengths = {}
+    lengths_of(parse_pattern(find_format(name).pattern), known)
+    return known

@@ -31,13 +31,12 @@ from tokdfa.automata.words import words
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
-from tokdfa.json_schema.formats import find_format, outside_of
+from tokdfa.json_schema.formats import find_format
 from tokdfa.json_schema.listed_patterns import listed_texts
 from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.spelled_automaton import CLOSING, Classes
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
-from tokdfa.json_schema.string_demands import Demands
-from tokdfa.json_schema.string_lengths import KnownLengths, lengths_of
+from tokdfa.json_schema.string_demands import read_demands
 from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, word_characters
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -62,8 +61,10 @@ PROOF_STATES = 20_000
 TRIED_TEXTS = 4
 #: The same for a list of the texts of a set, and the bytes that these may have together.
 LISTED_STATES, LISTED_BYTES = 5_000, 100_000
-#: Work (`tokdfa.core.budget`) of asking whether a text is in a set, of a character, and of reading a demand.
-MATCH_WORK, NS_PER_CHARACTER, NS_PER_DEMAND = 2_000, 100, 15_000
+#: Work (`tokdfa.core.budget`) of asking whether a text is in a set, and of a character.
+MATCH_WORK, NS_PER_CHARACTER = 2_000, 100
+#: So many fields of a set are what is demanded beside listed values.
+DEMANDS = 6
 #: States of an automaton of JSON texts for one of decoded texts, about.
 STATES_OF_A_TEXT = 4
 #: Why there is no automaton.
@@ -268,7 +269,7 @@ def _character_sets(strings: StringSet) -> set[Ranges]:
     strings = strings.spelled_out
     if strings.values is not None:
         return _single_characters(strings.values)
-    demands = _read_demands(strings)
+    demands = read_demands(*strings[:DEMANDS])
     sets = _single_characters(strings.not_values)
     nodes = *demands.whole, *demands.found, *demands.absent
     sets.update(node.ranges for tree in nodes for node in walk(tree) if isinstance(node, CharSet))
@@ -284,45 +285,12 @@ def _single_characters(texts: frozenset[str]) -> set[Ranges]:
     return {((ord(one), ord(one)),) for one in {*chain.from_iterable(texts)}}
 
 
-@lru_cache(maxsize=512)
-def _read_demands(strings: StringSet) -> Demands:
-    """The demands of a set but for its values. They are kept, and not to be changed."""
-    parts = len(strings.patterns) + len(strings.not_patterns) + len(strings.formats) + len(strings.not_formats)
-    spend(NS_PER_DEMAND * parts)
-    demands = Demands(low=strings.min_length, high=strings.max_length)
-    for pattern in dict.fromkeys(strings.patterns):
-        demands.add(pattern)
-    for name in dict.fromkeys(strings.formats):
-        program = find_format(name)
-        demands.add(program.pattern, _format_lengths(name))
-        if program.max_length is not None:
-            demands.high = program.max_length if demands.high is None else min(demands.high, program.max_length)
-    for pattern in dict.fromkeys(strings.not_patterns):
-        demands.forbid(pattern, wide=True)
-    for name in dict.fromkeys(strings.not_formats):
-        demands.forbid(outside_of(name), wide=False)
-    demands.impossible |= demands.high is not None and demands.high < demands.low
-    demands.impossible |= bool(
-        {*strings.patterns} & {*strings.not_patterns} or {*strings.formats} & {*strings.not_formats}
-    )
-    demands.settle_lengths()
-    return demands
-
-
-@lru_cache(maxsize=64)
-def _format_lengths(name: str) -> KnownLengths:
-    """The lengths of all parts of a format's pattern."""
-    known: KnownLengths = {}
-    lengths_of(parse_pattern(find_format(name).pattern), known)
-    return known
-
-
 def _lower_set(strings: StringSet, store: ExpressionStore, encoding: Encoding) -> int:
     """The expression of a set in an encoding."""
     strings = strings.spelled_out
     if strings.values is not None:
         return _literals(frozenset(filter(strings.holds, strings.values)), store, encoding)
-    demands = _read_demands(strings)
+    demands = read_demands(*strings[:DEMANDS])
     if demands.impossible:
         return NOTHING
     parts = [lower(body, store, encoding=encoding) for body in demands.whole]
@@ -353,7 +321,7 @@ def _apart(strings: StringSet) -> tuple[StringSet, int, int | None]:
     if not strings.min_length and strings.max_length is None:
         return strings, 0, None
     plain = strings._replace(min_length=0, max_length=None)
-    demands = _read_demands(plain)
+    demands = read_demands(*plain[:DEMANDS])
     high = strings.max_length
     if demands.high is not None and high is not None and demands.high <= high:  # a format has a length of its own
         high = None
@@ -394,7 +362,7 @@ def _is_easy(strings: StringSet) -> bool:
     strings = strings.spelled_out
     if strings.values is not None:
         return False
-    demands = _read_demands(strings)
+    demands = read_demands(*strings[:DEMANDS])
     is_plain = not (demands.whole or demands.found or demands.absent or strings.not_values)
     if demands.impossible or demands.low > EASY_SIZE or is_plain:
         return False
@@ -411,7 +379,7 @@ def _is_empty(strings: StringSet) -> bool:
     strings = strings.spelled_out
     if strings.values is not None:
         return not any(map(strings.holds, strings.values))
-    demands = _read_demands(strings)
+    demands = read_demands(*strings[:DEMANDS])
     if demands.impossible:
         return True
     positive = [*demands.whole, *demands.found]
