@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa import mask as masks
 from tokdfa.vocabulary import walk_forms
-from tokdfa.vocabulary.byte_table import RecognizerTable, walk, walk_collect, walk_plain
+from tokdfa.vocabulary.byte_table import RecognizerTable, walk, walk_collect
 from tokdfa.vocabulary.vocabulary import Vocabulary
 from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
 
@@ -65,7 +65,7 @@ def test_all_forms_allow_what_brute_force_allows(vocab: Vocabulary, recognizer: 
     assert [token for token in range(vocab.size) if words[token >> 5] >> (token & 31) & 1] == sorted(expected)
 
     plain = masks.allocate_mask(vocab.size)
-    plain_work = walk_plain(vocab.trie, recognizer, 0, plain)
+    plain_work = walk_forms.walk_by_depth(vocab.trie, recognizer, 0, plain)
     assert plain.tolist() == mask.tolist()
     assert (work.nodes_visited, work.nodes_skipped) == (plain_work.nodes_visited, plain_work.nodes_skipped)
     assert work.nodes_visited + work.nodes_skipped == vocab.trie.node_count

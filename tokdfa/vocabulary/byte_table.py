@@ -14,8 +14,7 @@ Two recognisers:
     at an UNKNOWN entry, Python code fills it (`ByteTable.fill`), and the walk resumes where it stopped. So a
     complete table and a lazy one run at the same speed once filled.
 (b) Any Python object with ``step(state, byte) -> state or None`` (`ByteRecognizer`): a prototype in ten lines. It runs
-    through (a) by naming its states with numbers (`RecognizerTable`), so each (state, byte) is stepped at most once;
-    `walk_plain` steps at each node, for states that cannot be hashed.
+    through (a) by naming its states with numbers (`RecognizerTable`), so each (state, byte) is stepped at most once.
 
 Cost, Llama 3 vocabulary, wide state: 267,296 nodes at 2.5 ns (``tokdfa run experiments/trie_walk.yaml``;
 `papers/reports/trie-walk.md`). The mask is written without a branch: nodes that end no token set the spare bit V, which
@@ -124,28 +123,6 @@ def walk_collect(
             return count, WalkCounters(visited, skipped, filled)
         table.fill(int(stack[trie.depth(position)]), trie.byte(position))
         filled += 1
-
-
-def walk_plain(trie: TokenTrie, recognizer: ByteRecognizer, state: Any, mask: Mask) -> WalkCounters:
-    """`walk` for any Python recogniser, one `step` per visited node; states need not be hashable."""
-    stack: list[Any] = [None] * (trie.depth_limit + 1)
-    stack[0] = state
-    unsigned = mask.view(np.uint32)
-    position = visited = skipped = 0
-    while position < trie.node_count:
-        visited += 1
-        depth = trie.depth(position)
-        following = recognizer.step(stack[depth], trie.byte(position))
-        if following is None:
-            skipped += trie.next(position) - position - 1
-            position = trie.next(position)
-            continue
-        stack[depth + 1] = following
-        token = trie.token(position)
-        if token >= 0:
-            unsigned[token >> 5] |= np.uint32(1 << (token & 31))
-        position += 1
-    return WalkCounters(visited, skipped, 0)
 
 
 class RecognizerTable:

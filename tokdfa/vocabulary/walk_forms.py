@@ -1,18 +1,19 @@
 """The trie walk, derived: recursive -> array -> no recursion. Plain Python, to be read, drawn and checked against.
 
 The recogniser is anything with ``try_push(byte) -> bool`` and ``pop(count)``, as in the source: a stack of states of
-its own. Each form returns the set of allowed tokens and does the same pushes and pops in the same order.
+its own. The first three return the set of allowed tokens and do the same pushes and pops in the same order.
 
 1. `walk_recursive`: over a tree of nested dicts. What the walk means.
 2. `walk_array`: the tree laid out in depth-first order. A child is the next entry; a sibling is ``subtree_size``
    further. Still recursive, but the tree needs no pointers.
 3. `walk_flat`: no recursion. After a node that has no children, or whose subtree is skipped, the next entry is a
    sibling of the node or of one of its ancestors; ``parents_to_pop`` says how many levels up that is.
+4. `walk_by_depth`, over `TokenTrie` itself: the states lie in an array indexed by depth in place of a stack, so that
+   nothing is popped, and "next sibling" is an absolute index.
 
-From here to the kernel of `tokdfa.vocabulary.byte_table`: keep the states in an array indexed by depth instead of a
-stack (nothing to pop), store "next sibling" as an absolute index, pack the node into one word, and write the mask bit
-at every node. Source: 004 (toktrie), restated. These forms share no code with the kernels; the tests compare all of
-them.
+From here to the kernel of `tokdfa.vocabulary.walker`: pack the node into one word, and write the mask bit at every
+node. Source: 004 (toktrie), restated; the fourth is ours. These forms share no code with the kernels; the tests
+compare all of them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
+from tokdfa.vocabulary.byte_table import WalkCounters
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tokdfa.mask import Mask
     from tokdfa.vocabulary.byte_table import ByteRecognizer
+    from tokdfa.vocabulary.trie import TokenTrie
 
 
 class StackRecognizer(Protocol):
@@ -144,3 +151,25 @@ def walk_flat(nodes: list[FlatNode], recognizer: StackRecognizer) -> set[int]:
             recognizer.pop(node.parents_to_pop - 1)
             position += node.subtree_size
     return allowed
+
+
+def walk_by_depth(trie: TokenTrie, recognizer: ByteRecognizer, state: Any, mask: Mask) -> WalkCounters:
+    """Form 4: OR the tokens that are allowed from `state` into `mask` (int32), one `step` for each visited node."""
+    stack: list[Any] = [None] * (trie.depth_limit + 1)
+    stack[0] = state
+    unsigned = mask.view(np.uint32)
+    position = visited = skipped = 0
+    while position < trie.node_count:
+        visited += 1
+        depth = trie.depth(position)
+        following = recognizer.step(stack[depth], trie.byte(position))
+        if following is None:
+            skipped += trie.next(position) - position - 1
+            position = trie.next(position)
+            continue
+        stack[depth + 1] = following
+        token = trie.token(position)
+        if token >= 0:
+            unsigned[token >> 5] |= np.uint32(1 << (token & 31))
+        position += 1
+    return WalkCounters(visited, skipped, 0)
