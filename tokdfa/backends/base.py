@@ -87,6 +87,8 @@ class Backend(ABC):
                 raise UnknownNameError(f"option of backend {self.name}", name, self.settings)
             self.settings[name] = next(option for option in self.options if option.name == name).check(value)
         self.compile_budget, self.step_budget = self._budget("compile"), self._budget("step")
+        #: Kinds of constraints of which was said that kernels may have to be compiled.
+        self._expected: set[str] = set()
 
     def __repr__(self) -> str:
         defaults = {option.name: option.default for option in self.options}
@@ -115,7 +117,9 @@ class Backend(ABC):
         answer = self.supports(constraint)
         if not answer.supported:
             raise UnsupportedConstraint(answer.reason)
-        expect_first_mask(self.name, constraint.kind)
+        if constraint.kind not in self._expected:
+            self._expected.add(constraint.kind)
+            expect_first_mask(self.name, constraint.kind)
         with budget.spending(self.compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"):
             compiled = self._compile(constraint)
         return self.finish(compiled)

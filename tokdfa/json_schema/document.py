@@ -63,6 +63,7 @@ NESTED = "/(max_nesting)"
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 #: Letters that are escaped, and references that do not begin at the root of their document.
 _MAY_HIDE = re.compile(r'\\u00[2-7]|"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"[^#]')
+_BLANKS = " \t\n\r"
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 
 
@@ -121,7 +122,7 @@ class Dropped:
 
 
 class Document:
-    """A schema's text, read, and those of other documents: the JSON of a mapping of URIs to schemas, or nothing.
+    """A schema's text, which is JSON, read, and those of other documents: a mapping of URIs to schemas, or nothing.
 
     `asserts`: what is asserted of what the drafts leave open (`tokdfa.constraint.JsonSchema`). Raises SchemaError if it
     is no schema, SchemaUnsupported for drafts before 4.
@@ -132,7 +133,8 @@ class Document:
         #: What any keyword is looked for in.
         self.text = text + registry
         spend(NS_PER_CHARACTER * len(self.text), BYTES_PER_CHARACTER * len(self.text))
-        root = _DECODER.decode(text)
+        # it is known to be JSON, so nothing comes behind; `decode` would look
+        root, _ = _DECODER.raw_decode(text.lstrip(_BLANKS))
         self._documents: dict[str, Any] = _DECODER.decode(registry) if registry else {}
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
@@ -166,7 +168,7 @@ class Document:
         nodes.append(node)
         if is_object:
             self._by_identity[id(schema), scope] = node
-            if "$schema" in schema:
+            if "$schema" in schema and schema is not self._root_schema:
                 node.draft = declared_draft(schema, draft, node.pointer)
             if self._has_ids and parent is not None and has_id(schema, node.draft):
                 node.resolver = self._subresolver(node, resolver)

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.budget import is_spent, spend
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import LimitExceeded, SchemaError, SchemaUnsupported
 from tokdfa.json_schema.clauses import (
     ANYTHING,
@@ -63,8 +64,6 @@ class Oracle(ABC):
         self.document, self.dropped, self.distinct, self.remembers = document, dropped, distinct, remembers
         #: Whether the document may have arrays whose items must differ.
         self.compares = document.may_have("uniqueItems")
-        #: What is seen of states without making their shapes.
-        self.listed = Listed(document, dropped)
         #: Shapes that are known: those of plain types from the start, others as they are made.
         self.shapes: dict[State, Shape] = {EVERYTHING: ANYTHING, NOTHING: IMPOSSIBLE}
         #: Whether there is a value in a state: as `shapes`.
@@ -87,6 +86,11 @@ class Oracle(ABC):
         self.asked: dict[State, int] = {}
         #: States that are empty if the states asked are, up from some place in `asked`.
         self.doubtful: dict[State, int] = {}
+
+    @cached_property
+    def listed(self) -> Listed:
+        """What is seen of states without making their shapes."""
+        return Listed(self.document, self.dropped)
 
     @abstractmethod
     def shape_of(self, state: State) -> Shape:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from tokdfa.program.program import Escapes, Terminal
 
 
-#: What grows as code is written.
+#: What grows as code is written: lists and arrays.
 GROWING = (
     *("terminals", "token_sets", "name_tables", "code", "alternatives", "arguments", "entries", "frame_names", "makes"),
-    *("written", "_terminal_numbers", "_table_numbers"),
+    "written",
 )
 
 
@@ -69,8 +69,8 @@ class ProgramBuilder(GrowingCode):
         fields = vars(made)
         fields.update(vars(self))
         for name in GROWING:
-            part = fields[name]
-            fields[name] = part.copy() if isinstance(part, dict) else part[:]
+            fields[name] = fields[name][:]
+        made._terminal_numbers, made._table_numbers = self._terminal_numbers.copy(), self._table_numbers.copy()
         made._places = {}
         return made
 
