@@ -55,8 +55,8 @@ EXPLICIT_STATES = 400
 SHARED_STATES = 10_000
 #: Sets of characters of a pattern that is easy (`StringSet.is_easy`) and characters of the shortest text, at most.
 EASY_SIZE = 1_000
-#: States that a proof of emptiness may make; about 20 us each.
-PROOF_STATES = 20_000
+#: States that a proof of emptiness may make, about 20 us each; those that it makes of a set that is easy, at most.
+PROOF_STATES, EASY_STATES = 20_000, 500
 #: Texts of a pattern of which it is asked, before that, whether they are in the set.
 TRIED_TEXTS = 4
 #: The same for a list of the texts of a set, and the bytes that these may have together.
@@ -136,9 +136,8 @@ class StringSet(NamedTuple):
         """Whether it is plain to see that some text is in the set and that no limit refuses its automaton, which then
         can wait until it is needed.
 
-        That takes one small pattern or format, without assertions but ``^`` and ``$`` at its ends, and some of whose
-        texts are surely as long as is demanded; or both, if a short text of the pattern is in the format; or what is
-        forbidden is like that, and leaves some.
+        That takes small patterns and formats, without assertions but ``^`` and ``$`` at their ends. That they have a
+        text is seen by the lengths of one's texts; if they are several, by a text or a short proof.
         """
         return _is_easy(self)
 
@@ -369,9 +368,15 @@ def _is_easy(strings: StringSet) -> bool:
     size = demands.size
     if size is None or size > EASY_SIZE:
         return False
-    if demands.have_more_texts(len(strings.not_values)):
+    if demands.have_more_texts(len(strings.not_values)) or _finds_text(strings):
         return True
-    return len(demands.whole) + len(demands.found) == 2 and not demands.absent and _finds_text(strings)
+    try:
+        is_empty, states = _prove(strings)
+    except LimitExceeded as error:
+        if is_spent(error):
+            raise
+        return False
+    return not is_empty and states <= EASY_STATES
 
 
 @lru_cache(maxsize=4096)
@@ -392,8 +397,15 @@ def _is_empty(strings: StringSet) -> bool:
         return positive[0] == NEVER
     if len(positive) > 1 and _finds_text(strings):
         return False
+    return _prove(strings)[0]
+
+
+@lru_cache(maxsize=4096)
+def _prove(strings: StringSet) -> tuple[bool, int]:
+    """(whether no text is in the set, the states that were made to find out)."""
     store = ExpressionStore()
-    return LazyDfa(store, _lower_set(strings, store, UTF8), PROOF_STATES).is_empty
+    automaton = LazyDfa(store, _lower_set(strings, store, UTF8), PROOF_STATES)
+    return automaton.is_empty, automaton.state_count
 
 
 @lru_cache(maxsize=4096)
