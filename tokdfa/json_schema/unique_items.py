@@ -14,13 +14,14 @@ on: it is compared when this value ends. What cannot is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.core.budget import spend
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.blanks import limit_blanks
@@ -31,6 +32,7 @@ from tokdfa.json_schema.string_set import string_automaton
 if TYPE_CHECKING:
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.clauses import ArrayClause, Shape, State
+    from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.shape_builder import ShapeBuilder
     from tokdfa.json_schema.string_set import StringSet
     from tokdfa.program.program import Escapes
@@ -42,20 +44,43 @@ MAX_LOCATIONS = 5_000
 STATE_WORK = 50_000
 
 
-class Items(NamedTuple):
-    """The texts of the items of an array: automata of strings, of numbers (without exponents), and the constants.
+@dataclass(frozen=True)
+class Items:
+    """The texts of the items of an array: sets of strings and of numbers that are not empty, and the constants.
 
     `containers`: whether items may be arrays or objects, too. `last`: of closed objects, the names of the last
-    members, whose values have to make the difference. `endless`: whether there are strings without end among them.
+    members, whose values have to make the difference. `natural`, `digits`: how numbers are written.
     """
 
-    strings: tuple[Dfa | LazyDfa, ...]
-    numbers: Dfa | None
+    string_sets: tuple[StringSet, ...]
+    number_sets: tuple[NumberSet, ...]
     constants: tuple[bytes, ...]
     escapes: Escapes
-    containers: bool = False
-    last: frozenset[str] = frozenset()
-    endless: bool = False
+    natural: bool
+    digits: int
+    containers: bool
+    last: frozenset[str]
+
+    @cached_property
+    def strings(self) -> tuple[Dfa | LazyDfa, ...]:
+        """The automata of the strings."""
+        return tuple(string_automaton(strings, self.escapes) for strings in self.string_sets)
+
+    @cached_property
+    def numbers(self) -> Dfa | None:
+        """The automaton of the numbers, without exponents."""
+        return number_texts(self.number_sets, self.natural, self.digits, -1) if self.number_sets else None
+
+    @cached_property
+    def endless(self) -> bool:
+        """Whether there are strings without end among them."""
+        return any(map(_has_loop, self.strings))
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether no limit refuses the automata, which then are made when a text has such items."""
+        sure = all(strings.is_easy or strings.simple or strings.values is not None for strings in self.string_sets)
+        return sure and not any(numbers.multiples or numbers.not_multiples for numbers in self.number_sets)
 
 
 @dataclass
@@ -207,17 +232,19 @@ class _Finder:
         strings = [limit_blanks(each) if constraint.blanks == "few" else each for each in sets]
         numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
         constants = [word for bit, word in ((1, b"null"), (2, b"true"), (4, b"false")) if shape.constants & bit]
-        natural, digits = constraint.numbers == "natural", constraint.number_digits
-        automata = tuple(string_automaton(each, escapes) for each in strings)
-        return Items(
-            automata,
-            number_texts(numbers, natural, digits, -1) if numbers else None,
+        items = Items(
+            tuple(strings),
+            numbers,
             tuple(constants),
             escapes,
+            constraint.numbers == "natural",
+            constraint.number_digits,
             bool(shape.arrays or shape.objects),
             last,
-            any(map(_has_loop, automata)),
         )
+        if not items.may_wait:
+            _ = items.strings, items.numbers  # what is refused is refused now
+        return items
 
 
 def is_endless(strings: StringSet) -> bool:
