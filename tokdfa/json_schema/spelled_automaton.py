@@ -100,13 +100,11 @@ class Classes(Body):
 
     def spell(self, texts: Dfa) -> Dfa:
         """The automaton of the JSON strings, quotes included, whose texts a minimal one over classes accepts."""
-        closed = bool(self.end)
-        columns = texts.byte_class[: self.count].astype(np.int64)
-        ends = texts.transitions[:, texts.byte_class[CLOSING]] >= 0 if closed else texts.accepting
-        table, byte_class = _spell_kernel(
-            texts.transitions.copy(), columns, ends.copy(), np.flatnonzero(texts.accepting) if closed else _NO_STATES,
-            np.array((self.firsts, self.raw, self.escaped)),
-        )  # fmt: skip
+        is_closed, given = bool(self.end), texts.transitions.copy()  # kernels take no frozen arrays
+        columns, closed = texts.byte_class[: self.count].astype(np.int64), texts.accepting & is_closed
+        ends = given[:, texts.byte_class[CLOSING]] >= 0 if is_closed else texts.accepting.copy()
+        intervals = np.array((self.firsts, self.raw, self.escaped))
+        table, byte_class = _spell_kernel(given, columns, ends, closed, intervals)
         spend(NS_PER_ENTRY * table.size)
         hold(table.nbytes)
         accepting = np.zeros(len(table), dtype=np.bool_)
@@ -115,7 +113,6 @@ class Classes(Body):
 
 
 _START, _END, _FIRST = range(3)
-_NO_STATES = np.zeros(0, dtype=np.int64)
 
 
 @kernel
@@ -356,11 +353,11 @@ def _merge_bytes(nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _spell_kernel(texts, columns, ends, last, intervals):  # type: ignore[no-untyped-def]
+def _spell_kernel(texts, columns, ends, closed, intervals):  # type: ignore[no-untyped-def]
     """(table, byte class) of the automaton of the JSON strings of `texts`, a table whose state 0 is the start.
 
-    `columns`: by class the column of `texts`; `ends`: the states in which a text may end; `last`: states that stand
-    for the end. States: _START, _END, those of `texts`, and the nodes behind them.
+    `columns`: by class the column of `texts`; `ends`: the states in which a text may end; `closed`: the states that are
+    its end. States: _START, _END, those of `texts` that are not closed, and the nodes behind them.
     """
     nodes = _spelling_nodes(intervals, len(columns))
     byte_class, firsts = _merge_bytes(nodes)
@@ -376,10 +373,11 @@ def _spell_kernel(texts, columns, ends, last, intervals):  # type: ignore[no-unt
             elif entry <= LEAF:
                 entries[node, k] = LEAF - columns[LEAF - entry]
                 below[node] |= np.uint64(1) << np.uint64(columns[LEAF - entry] & 63)
-    number = np.arange(_FIRST, _FIRST + len(texts))
-    for state in last:
-        number[state] = _END
-    count = _FIRST + len(texts)
+    number, count = np.empty(len(texts), dtype=np.int64), np.int64(_FIRST)
+    for state in range(len(texts)):
+        number[state] = _END if closed[state] else count
+        count += not closed[state]
+    first_node = count
     rows = np.empty((2 * count + 64, width), dtype=np.int32)
     slots = _new_slots(len(rows))
     rows[:count] = DEAD
@@ -413,7 +411,7 @@ def _spell_kernel(texts, columns, ends, last, intervals):  # type: ignore[no-unt
                 longer = np.empty((2 * count, width), dtype=np.int32)
                 longer[:count] = rows
                 rows, slots = longer, _new_slots(2 * count)
-                for other in range(_FIRST + len(texts), count):
+                for other in range(first_node, count):
                     _enter_row(other, rows, slots)
             made[node], count = _intern_row(row, rows, slots, count)
         if ends[state]:

@@ -11,11 +11,13 @@ complement of a language that is larger; then a text may be neither in the forma
 accepted is right under both readings. So it is with patterns that ECMA-262 and Python read differently. A format
 without such a language cannot be negated (UnsupportedConstraint).
 
-Cost. From a pattern to a lazy automaton: 0.1 to 0.3 ms; automata of up to `EXPLICIT_STATES` states are made explicit
-and minimal, for as much again. Lengths are mostly counted beside the automaton of all else (`StringSet.apart`,
-`tokdfa.backends.pushdown_trie.items`). Intersections with them are avoided where a pattern implies them or can take
-them over (`tokdfa.json_schema.string_lengths`). Otherwise their states, pairs of a state of the pattern and a count,
-are made on demand only, so a bound of 1,000,000 costs what is read of it.
+Automata are derived over classes of code points and then spelled (`tokdfa.json_schema.spelled_automaton`). Those that
+stay lazy, because they are large, are derived over bytes.
+
+Cost. From a pattern to its automaton: 0.2 to 0.5 ms. Lengths are mostly counted beside the automaton of all else
+(`StringSet.apart`, `tokdfa.backends.pushdown_trie.items`). Intersections with them are avoided where a pattern implies
+them or can take them over (`tokdfa.json_schema.string_lengths`). Otherwise their states, pairs of a state of the
+pattern and a count, are made on demand only, so a bound of 1,000,000 costs what is read of it.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.program.program import Escapes
 
-#: An automaton of more states stays lazy; the states made in vain cost about 0.5 ms.
+#: An automaton of more states than about so many stays lazy; the states made in vain cost about 0.5 ms.
 EXPLICIT_STATES = 400
 #: The same for what is built once and shared: strings without a demand, and formats.
 SHARED_STATES = 10_000
@@ -67,6 +69,8 @@ MATCH_WORK, NS_PER_CHARACTER = 2_000, 100
 DEMANDS = 6
 #: States of an automaton of JSON texts for one of decoded texts, about.
 STATES_OF_A_TEXT = 4
+#: Patterns with so many sets of characters for each state that there may be are not tried.
+SIZE_OF_STATES = 2
 #: Why there is no automaton.
 NO_TEXTS = "no string meets these demands; nothing could be generated"
 #: How many scalar values there are.
@@ -214,8 +218,8 @@ def string_automaton(
 ) -> Dfa | LazyDfa:
     """The automaton of the JSON texts of `strings`, quotes included: minimal if it is small, else lazy and fresh.
 
-    Small are those of `explicit_states`, before they are minimised. What has no demand, or one format only, is built
-    once and shared. Raises EmptyLanguageError if there is no such text.
+    Small are those of about `explicit_states`, as decoded texts have them. What has no demand, or one format only, is
+    built once and shared. Raises EmptyLanguageError if there is no such text.
     """
     if any(find_format(name).large for name in strings.formats):
         return _build(strings, escapes, 0)
@@ -243,6 +247,9 @@ def _build(strings: StringSet, escapes: Escapes, explicit_states: int) -> Dfa | 
 
 def _explicit_texts(strings: StringSet, escapes: Escapes, most_states: int) -> Dfa | None:
     """The automaton of the JSON texts of a set; None if that of the decoded ones has more states than so many."""
+    size = None if strings.values else read_demands(*strings[:DEMANDS]).size
+    if size is not None and size > SIZE_OF_STATES * most_states:
+        return None
     sets = _character_sets(strings)
     for closed in (False, True):
         classes = Classes(sets, escapes, closed)

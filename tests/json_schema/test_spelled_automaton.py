@@ -1,0 +1,37 @@
+"""Automata that are derived over classes of code points and then spelled, against those derived over bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tokdfa.automata.algebra import distinguishing_word, minimize
+from tokdfa.automata.dfa import Dfa
+from tokdfa.json_schema.string_set import StringSet, string_automaton, string_expression
+from tokdfa.regex.expression import ExpressionStore
+from tokdfa.regex.lazy_dfa import LazyDfa
+
+PATTERNS = (
+    r"^[a-f\d]{8}-[a-f\d]{4}$", "^#!", r"\.js$", ".+", r"^[^\s\"]+$", r"^\p{Lu}+$", r"^[\u{10000}-\u{10FFFF}x]{2}$",
+    r"^[\u{1F600}-\u{1F64F}é-ü]+$", r'^["\\]+/$', r"^[\x00-\x1f]n?$", "a$|^b|cd", r"\bfoo\b", "^(?!ab)[a-z]+$",
+    "^(?:(?!foo$)[a-z])*$", "(^a|b)+c", "(a$|b)*c?", r"^[\u{D7FF}\u{E000}\u{FFFF}\u{10000}\u{103FF}]$",
+)  # fmt: skip
+SETS = [
+    *(StringSet(patterns=(pattern,)) for pattern in PATTERNS),
+    *(StringSet(not_patterns=(pattern,)) for pattern in PATTERNS[:5]),
+    *(StringSet(values=frozenset(texts)) for texts in (["a", "b\n"], ["é", "\U0001f600x"], [""], ["/", "\\", '"'])),
+    StringSet(not_values=frozenset(["ab", "é"])),
+    StringSet(patterns=("a",), not_values=frozenset(["ab"]), max_length=3),
+    StringSet(formats=("date",), not_patterns=("^2",)),
+    StringSet(min_length=2, max_length=3),
+]
+
+
+@pytest.mark.parametrize("escapes", ["all", "needed"])
+@pytest.mark.parametrize("strings", SETS, ids=lambda strings: repr([field for field in strings if field])[:60])
+def test_classes_of_code_points_give_the_automaton_of_bytes(strings, escapes) -> None:
+    store = ExpressionStore()
+    by_bytes = minimize(LazyDfa(store, string_expression(strings, store, escapes)).to_dfa())
+    spelled = string_automaton(strings, escapes, 100_000)
+    assert isinstance(spelled, Dfa)
+    assert distinguishing_word(by_bytes, spelled) is None
+    assert spelled.state_count == by_bytes.state_count
