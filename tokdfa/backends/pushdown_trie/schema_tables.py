@@ -47,9 +47,11 @@ COMMON: dict[str, tuple[dict[str, Any], Any]] = {
     # an identifier inside has the library loaded that resolves references
     "named": ({"$id": "urn:example:named", "type": "string", "pattern": "^\\w+\\s\\S"}, "two words"),
     "list": ({"type": "array"}, [1, "two", [], {"three": None}]),
-    # kernels that few schemas need: of complements, of counted terminals, and of several sets of numbers at once
+    # kernels that few schemas need: of complements, of counted terminals, of several sets of numbers at once, and of
+    # texts of a pattern that are tried in a format
     "other": ({"type": "string", "not": {"pattern": "^x"}}, "y"),
     "tight": ({"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 4}, "abc"),
+    "path": ({"type": "string", "pattern": "^/[a-z]", "format": "uri-reference"}, "/a/b"),
     "sets": ({"anyOf": [{"type": "integer", "minimum": 3}, {"type": "number", "maximum": -0.5}]}, 5),
 }
 #: Asserted format -> a text of it.
