@@ -134,8 +134,8 @@ _POOL = _declare(
     uint8="byte_data flags walk_path",
     uint32="walk_met",
     uint32_table="dense",
-    uint64="nodes",
-    uint64_table="reads branch_bytes frame_left walk_reads",
+    uint64="nodes walk_reads",
+    uint64_table="reads branch_bytes frame_left",
 )
 
 

@@ -166,25 +166,18 @@ def _note_bound(row, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_reads(row, reads, machine):  # type: ignore[no-untyped-def]
-    """Write the set of bytes that a closed row reads to `reads`, four words."""
-    for quarter in range(4):
-        reads[quarter] = machine.row_reads[4 * row + quarter]
-
-
-@kernel
-def _enter_branch(key, reads, end, frame, pool):  # type: ignore[no-untyped-def]
+def _enter_branch(key, reads, at, end, frame, pool):  # type: ignore[no-untyped-def]
     """The number of the frame in which the children with this key are walked, `frame` if they have no branch.
 
-    `reads`: the set of bytes that are read there; `end`: where the children end. A new frame begins before its first
-    child.
+    `reads`: uint64, flat, from `at` on the set of bytes that are read there; `end`: where the children end. A new frame
+    begins before its first child.
     """
     branch = find_branch(key, pool)
     if branch < 0:
         return frame
     frame += 1
     for k in range(4):
-        pool.frame_left[frame, k] = reads[k] & pool.branch_bytes[branch, k]
+        pool.frame_left[frame, k] = reads[at + k] & pool.branch_bytes[branch, k]
     pool.frame_place[frame, FRAME_BRANCH] = branch
     pool.frame_place[frame, FRAME_STOP], pool.frame_place[frame, FRAME_END] = key, end
     return frame
@@ -242,12 +235,13 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 status, _ = step_loops(following, machine, pool)
             if status != OK:
                 return MISSING - status
-        rows[0], guides[0] = row, -1
-        _write_reads(row, walk_reads[0], machine)
+        rows[0], guides[0], frame = row, -1, np.int64(0)
         if how & HOW_PARTITIONS:
             guides[0] = LONE - lone_item(row, machine)
+            lone_reads(LONE - guides[0], walk_reads, 0, machine)
         places[0, FRAME_STOP] = places[0, FRAME_END] = stop
-        frame = _enter_branch(here, walk_reads[0], stop, np.int64(0), pool) if here < stop else np.int64(0)
+        if here < stop:
+            frame = _enter_branch(here, machine.row_reads, 4 * row, stop, frame, pool)
         if frame and how & HOW_PARTITIONS and part < 0 and not machine.row_flags[row] & ROW_CUT:
             waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
         while True:
@@ -281,7 +275,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                     rows[known] = target
             elif guide <= LONE:
                 item, after = LONE - guide, np.int64(DEAD)
-                if walk_reads[depth, byte >> 6] >> np.uint64(byte & 63) & np.uint64(1):
+                if walk_reads[4 * depth + (byte >> 6)] >> np.uint64(byte & 63) & np.uint64(1):
                     after = step_lone(item, byte, machine)
                 if after == DEAD:
                     here = following
@@ -314,16 +308,15 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 listed += 1
             here += 1
             if guide <= LONE and here < following:
-                lone_reads(LONE - guide, walk_reads[depth + 1], machine)
+                lone_reads(LONE - guide, walk_reads, 4 * (depth + 1), machine)
             if guide >= 0 or following - here < LEAST_BELOW:
                 continue
             if guide <= LONE:
-                frame = _enter_branch(here, walk_reads[depth + 1], following, frame, pool)
+                frame = _enter_branch(here, walk_reads, 4 * (depth + 1), following, frame, pool)
                 continue
             status = close_row(target, machine, pool)
             if status != OK:
                 return MISSING - status
-            _write_reads(target, walk_reads[depth + 1], machine)
             if how & HOW_PARTITIONS and machine.row_flags[target] & ROW_WIDE:
                 passed = of_state
                 for k in range(depth + 1):
@@ -341,7 +334,8 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                     continue
             elif how & HOW_PARTITIONS:
                 guides[depth + 1] = LONE - lone_item(target, machine)
-            frame = _enter_branch(here, walk_reads[depth + 1], following, frame, pool)
+                lone_reads(LONE - guides[depth + 1], walk_reads, 4 * (depth + 1), machine)
+            frame = _enter_branch(here, machine.row_reads, 4 * target, following, frame, pool)
     accepts = np.int64(0)
     if how & HOW_ENDS:
         status, border = border_of(np.int64(start), machine, pool)

@@ -52,10 +52,15 @@ def step_lone(item, byte, machine):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lone_reads(item, reads, machine):  # type: ignore[no-untyped-def]
-    """Write the set of bytes that a lone item reads to `reads`, four words."""
-    reads[:] = 0
-    name_reads((item >> STACK_BITS) & STATE_MASK, np.int64(machine.code[item >> PLACE_SHIFT, FIRST]), reads, machine)
+def lone_reads(item, reads, at, machine):  # type: ignore[no-untyped-def]
+    """Write the set of bytes that a lone item reads to four words of `reads`, from `at` on; nothing for -1."""
+    if item < 0:
+        return
+    machine.reads[:] = 0
+    state, names = (item >> STACK_BITS) & STATE_MASK, np.int64(machine.code[item >> PLACE_SHIFT, FIRST])
+    name_reads(state, names, machine.reads, machine)
+    for quarter in range(4):
+        reads[at + quarter] = machine.reads[quarter]
 
 
 @kernel

@@ -64,8 +64,8 @@ class WalkScratch:
         self.walk_path: npt.NDArray[np.uint8] = np.zeros(depths, dtype=np.uint8)
         #: int64, by depth: the state, with its kind, by which the walk goes; -1: by the row; LONE - a lone item.
         self.walk_guides: npt.NDArray[np.int64] = np.zeros(depths, dtype=np.int64)
-        #: uint64, by depth: the set of bytes that a lone item reads.
-        self.walk_reads: npt.NDArray[np.uint64] = np.zeros((depths, 4), dtype=np.uint64)
+        #: uint64, flat, depth x 4: the set of bytes that a lone item reads.
+        self.walk_reads: npt.NDArray[np.uint64] = np.zeros(4 * depths, dtype=np.uint64)
         #: int32: what it is below, row and state passed of each subtree that is put off; ~partition: the rest of one.
         self.walk_deferred: npt.NDArray[np.int32] = np.zeros((MOST_DEFERRED, 3), dtype=np.int32)
         #: The branches that the walk is in: bytes not walked yet, and FRAME_BRANCH, FRAME_STOP, FRAME_END.
