@@ -319,8 +319,7 @@ def test_a_whole_piece_that_the_context_has_begun(way: Way) -> None:
             continue
         if tokenizer.encode(tokenizer.decode(before)) == before:
             check_context(way, tokenizer, before, [rest.decode() + more for more in ("", "x", ".", " y")])
-            if way[0] == "direct_merge":  # CartesianMerge lets letters follow a whole piece of the context
-                check_context(way, tokenizer, [token], ["", "x", " x", ".", "\n"])
+            check_context(way, tokenizer, [token], ["", "x", " x", ".", "\n"])
             behind = tokenizer.encode("1\n\n" + tokenizer.decode(before))
             if behind[-1:] == before:  # the piece begins behind a border of the context
                 check_context(way, tokenizer, behind, [rest.decode(), rest.decode() + "x"])

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.errors import UnsupportedConstraint
+from tokdfa.proper.whole_pieces import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,14 +96,16 @@ def read_context(canonicity: Canonicity, marked: MarkedDfa | None, context: Sequ
         proper: set[tuple[int, int]] = set()
         improper: set[tuple[int, int]] = set()
         joins = here.last < 0 or canonicity.pair_is_canonical(here.last, token)
+        is_whole = token in canonicity.whole_piece_encodings
         for state, node in here.hypotheses:
-            ways = [(state, node, joins)]
+            ways = [(state, node, joins and node != WHOLE)]
             if marked is not None and here.last >= 0 and (behind := marked.after_marker(state)) >= 0:
-                ways.append((behind, whole.root, True))  # a border, and a new piece
+                ways.append((behind, whole.root, not whole.terminal[node]))  # a border, and a new piece
             for before, so_far, fits in ways:
                 after = 0 if marked is None else marked.run(spelled, before)
                 if after >= 0:
-                    (proper if fits else improper).add((after, whole.after(so_far, token)))
+                    became = WHOLE if is_whole and so_far == whole.root else whole.after(so_far, token)
+                    (proper if fits else improper).add((after, became))
         alive = proper or improper
         here = ReadContext(token, _inside(canonicity, here.inside, token), frozenset(alive)) if alive else beginning
     return here
