@@ -237,7 +237,10 @@ def _name_soon_kernel(transitions, accepting, run_class, run_last, depth, secret
     A name is made of the rows of all states that up to `depth` bytes lead to, numbered as they are met.
     """
     number, queue = np.full(len(transitions), -1, dtype=np.int64), np.empty(len(transitions), dtype=np.int64)
-    named, met, wanted = 0, 0, 1
+    # by state that is met: stretches of bytes with one target, as that and their first byte; most have a few
+    begins, ends = np.full(len(transitions), -1, dtype=np.int64), np.empty(len(transitions), dtype=np.int64)
+    stretches = np.empty((len(transitions) * len(run_class), 2), dtype=np.int32)
+    named, met, wanted, listed = 0, 0, 1, 0
     while named < wanted:
         for k in range(met):
             number[queue[k]] = -1
@@ -249,19 +252,25 @@ def _name_soon_kernel(transitions, accepting, run_class, run_last, depth, secret
             end = met
             while here < end:
                 state = queue[here]
-                said, led = np.uint64(accepting[state]), np.int64(-2)  # of no state
+                said = np.uint64(accepting[state])
                 a, b = _mix(a ^ said, secret[2]), _mix(b ^ said, secret[3])
-                for k in range(len(run_class)):
-                    target = np.int64(transitions[state, run_class[k]])
+                if begins[state] < 0:
+                    begins[state] = listed
+                    for k in range(len(run_class)):
+                        target = np.int64(transitions[state, run_class[k]])
+                        if k == 0 or target != stretches[listed - 1, 0]:
+                            stretches[listed, 0], stretches[listed, 1] = target, run_last[k - 1] + 1 if k else 0
+                            listed += 1
+                    ends[state] = listed
+                for k in range(begins[state], ends[state]):
+                    target = np.int64(stretches[k, 0])
                     if target >= 0:
                         if number[target] < 0:
                             number[target], queue[met] = met, target
                             met += 1
                         target = number[target]
-                    if target != led:  # one stretch of bytes ends, the next begins
-                        begin = np.uint64(run_last[k - 1] + 1 if k else 0)
-                        said, led = np.uint64(target + 2) << np.uint64(9) | begin, target
-                        a, b = _mix(a ^ said, secret[2]), _mix(b ^ said, secret[3])
+                    said = np.uint64(target + 2) << np.uint64(9) | np.uint64(stretches[k, 1])
+                    a, b = _mix(a ^ said, secret[2]), _mix(b ^ said, secret[3])
                 here += 1
             read += 1
         names[named, 0], names[named, 1] = a, b
