@@ -49,7 +49,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.locks import new_lock
-from tokdfa.errors import LimitExceeded, UnsupportedConstraint
+from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,20 +215,6 @@ class GrowingCode:
                 count = len(self.alternatives)
                 self.code[3 * place : 3 * place + 3] = array("i", (ANY, count - 1, count))
                 self.written.append(place)
-
-    def write_next(self, place: int, count: int) -> None:
-        """Write the code of up to `count` LAZY instructions after a place, the nearest first, as long as that raises
-        nothing.
-        """
-        with self.lock:
-            while count and 3 * place < len(self.code):
-                if self.code[3 * place] == LAZY:
-                    try:
-                        self.write(place)
-                    except (LimitExceeded, UnsupportedConstraint):
-                        return  # said when it is needed
-                    count -= 1
-                place += 1
 
     def write_all(self) -> None:
         """Write all code that is to be written later. Raises UnsupportedConstraint if that comes to no end."""

@@ -34,8 +34,8 @@ from tokdfa.vocabulary.walker import DEAD, set_bit
 STOP, LEFT = DEAD - 1, DEAD - 2
 #: Columns of a range: its first node, the node after its last, its tag.
 FIRST, PAST, TAG = range(3)
-#: Ranges for which there is room at first.
-_ROOM = 1_024
+#: Ranges for which there is room at first: a walk that finds more begins again, and few do.
+_ROOM = 16_384
 
 _FIELDS = {"words": ("uint32", 1), "ranges": ("int64", 2), "counts": ("int64", 1)}
 

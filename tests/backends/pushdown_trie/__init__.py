@@ -39,11 +39,12 @@ def compile_cfg(cfg, vocab, **options) -> CompiledPushdown:
 def make_everything_wide(monkeypatch) -> None:
     """Let partitions be used where they would not pay, so that small vocabularies meet all that large ones do.
 
-    Every state is wide, every node with three descendants has a partition as soon as it was met, and three tokens are
+    Every state is wide, every node with three descendants has a partition once a mask has met it, and three tokens are
     kept as words.
     """
     monkeypatch.setattr(state_table, "WIDE_BYTES", 1)
     monkeypatch.setattr(state_table, "MOST_BYTES", 0)
     monkeypatch.setattr(fill, "SUBTREE", 2)
     monkeypatch.setattr(partition_lookup, "PARTITION_WORK", 0)
+    monkeypatch.setattr(partition_lookup, "MOST_WANTED", 64)
     monkeypatch.setattr(partition, "DENSE", 2)

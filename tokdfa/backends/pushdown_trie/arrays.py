@@ -13,8 +13,9 @@ Machine (`MachineArrays`), all int32 unless said otherwise:
 - ``meta`` int64: the counts, limits and counters named here.
 
 Kernels never write past an array. They return a status; `tokdfa.backends.pushdown_trie.machine.Machine.supply` does
-what it asks for (more room, a row of a lazy automaton, a partition), and the kernel is called again from the start:
-what it has made is found again, and nothing is ever half made.
+what it asks for (more room, a row of a lazy automaton, a partition), and the kernel is called again, a mask from where
+it stopped (`tokdfa.backends.pushdown_trie.fill`), others from the start: what was made is found again, and nothing is
+ever half made.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ POOL_FIELDS = (
     "part_keys", "part_slots", "part_dense", "part_ids", "part_nodes", "dense", "ids", "nodes",
     "branch_keys", "branch_slots", "branch_bytes", "branch_begin", "branch_children",
     "walk_rows", "walk_path", "walk_guides", "walk_reads", "walk_deferred", "frame_left", "frame_place",
-    "listed", "end_tokens", "chain", "walk_meta", "walk_met", "walk_wanted",
+    "listed", "end_tokens", "chain", "walk_meta", "walk_at", "walk_met", "walk_wanted",
 )
 # fmt: on
 
@@ -129,7 +130,7 @@ POOL_FIELDS = (
 _POOL = _declare(
     POOL_FIELDS,
     int32_table="characters part_ids part_nodes walk_deferred",
-    int64="offsets part_keys branch_keys walk_meta walk_guides",
+    int64="offsets part_keys branch_keys walk_meta walk_at walk_guides",
     int64_table="frame_place walk_wanted",
     uint8="byte_data flags walk_path",
     uint32="walk_met",

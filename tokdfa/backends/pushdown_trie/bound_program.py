@@ -65,15 +65,14 @@ class BoundProgram:
         if counts:
             self._count_characters(self.code)
 
-    def write(self, place: int, more: int = 0) -> None:
+    def write(self, place: int) -> None:
         """Write the code of the LAZY at a place, and bind it. Raises what making it raises, and LimitExceeded.
 
-        If it raises, the program is as it was. `more`: write so many others that come after it, too.
+        If it raises, the program is as it was.
         """
         source = self.program.source
         with source.lock:
             source.write(place)
-            source.write_next(place, more)
             used = self._used = self._used or {name: len(getattr(self, name)) for name in FIELDS}
             code = np.array(source.code[3 * used["code"] :], dtype=np.int32).reshape(-1, 3)
             _check_size(used["code"] + len(code), len(source.entries))

@@ -25,6 +25,9 @@ and its bound is near, tokens that stay inside it but are too long are taken out
 With each mask comes a *signature*, a hash of the partitions taken and the tokens met. Equal signatures of one machine
 mean equal masks, but for chance and for partitions that were dropped in between.
 
+A walk that misses something (room, a row of a lazy automaton, a partition, code) stops, and goes on there when it is
+supplied: what it has written so far holds, unless partitions are dropped meanwhile.
+
 With `use_partitions` false the whole trie is walked: the plain version, for comparison.
 """
 
@@ -38,7 +41,6 @@ import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import (
     M_NODES,
-    NEEDS_CODE,
     OK,
     PLACE_SHIFT,
     STATE_PART,
@@ -84,8 +86,9 @@ if TYPE_CHECKING:
 NODE_WORK = 10
 #: A node with more descendants than this is worth a partition of its own.
 SUBTREE = 400
-#: Bits of what `_fill_mask_kernel` is told, below those for the size of subtrees: use partitions; set end tokens.
-HOW_PARTITIONS, HOW_ENDS, HOW_SHIFT = 1, 2, 2
+#: Bits of what `_fill_mask_kernel` is told, below those for the size of subtrees: use partitions; set end tokens; go on
+#: where the last call stopped.
+HOW_PARTITIONS, HOW_ENDS, HOW_RESUMES, HOW_SHIFT = 1, 2, 4, 3
 #: What `walk_guides` has for a lone item, less the item; -1: no guide.
 LONE = -2
 #: What `_fill_mask_kernel` returns where something is missing: this less the status.
@@ -123,7 +126,7 @@ class Filler:
             return count
         if count < -1:
             with working:
-                count = self._write_anew(machine, row, out, how, count)
+                count = self._go_on(machine, row, out, how, count)
         counts = pool.walk.counts
         left = counts[W_LEFT]
         if left >= 0:  # tokens that stay inside a string, but have more characters than it may still have
@@ -134,19 +137,16 @@ class Filler:
             pool.divide_wanted()
         return count
 
-    def _write_anew(self, machine: Machine, row: int, out: Mask, how: int, count: int) -> int:
-        """Supply what was missing, and write the mask again until nothing is; as `write`."""
+    def _go_on(self, machine: Machine, row: int, out: Mask, how: int, count: int) -> int:
+        """Supply what was missing, and go on with the mask until nothing is; as `write`."""
         pool = machine.pool
-        drops, more = pool.partitions.drops, 0
         while count < -1:
-            status = MISSING - count
-            machine.supply(status, more)
-            # the mask begins anew for each piece of code that it finds to be written: twice as many each time
-            more = 2 * more + 1 if status == NEEDS_CODE else more
-            # a mask that needs more partitions than are kept would drop its own for ever: then the trie is walked
-            if pool.partitions.drops >= drops + 2:
-                how = MAX_NODES << HOW_SHIFT | how & HOW_ENDS
-            count = _fill_mask_kernel(row, how, out, machine.arrays.address, pool.arrays.address)
+            drops, resumes = pool.partitions.drops, HOW_RESUMES
+            machine.supply(MISSING - count)
+            if pool.partitions.drops != drops:
+                # what was taken is gone, and a mask that needs more than is kept would drop its own for ever
+                how, resumes = MAX_NODES << HOW_SHIFT | how & HOW_ENDS, 0
+            count = _fill_mask_kernel(row, how | resumes, out, machine.arrays.address, pool.arrays.address)
         return count
 
 
@@ -184,66 +184,107 @@ def _enter_branch(key, reads, at, end, frame, pool):  # type: ignore[no-untyped-
 
 
 @kernel
+def _follow_guides(here, stop, listed, signature, words, pool):  # type: ignore[no-untyped-def]
+    """(the next node before `stop` whose byte no guide reads, or `stop`, tokens listed, the signature): allow what
+    stays inside on the way.
+
+    Most nodes of most walks are met here, so nothing branches on whether a node has a token, and indices are unsigned.
+    """
+    nodes, path, guides, rows = pool.nodes, pool.walk_path, pool.walk_guides, pool.walk_rows
+    spare, one, here, stop = np.uint64(pool.walk_meta[W_SIZE]), np.uint64(1), np.uint64(here), np.uint64(stop)
+    while here < stop:
+        node = nodes[here]
+        depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
+        byte = node & np.uint64(0xFF)
+        guide = np.int64(guides[depth])
+        if guide < 0:
+            break
+        guide = follow_guide(guide, byte, pool)
+        if guide < 0:
+            break
+        path[depth], rows[depth + one], guides[depth + one] = byte, -1, guide
+        token = node >> np.uint64(TOKEN_SHIFT)
+        has_token = token != spare
+        token *= np.uint64(has_token)
+        words[token >> np.uint64(5)] |= np.uint32(has_token) << np.uint32(token & np.uint64(31))
+        signature = mix(signature, token) if has_token else signature
+        if 0 <= listed < NARROW:
+            pool.listed[listed] = token
+        listed += np.int64(has_token)
+        here += one
+    return np.int64(here), listed, signature
+
+
+@kernel
 def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: ignore[no-untyped-def]
     """Write the mask of row `start` into `out`.
 
     How many tokens it has, if they are listed and no partition is wanted, else -1; or MISSING - status: something is
-    missing, and calling again begins anew.
+    missing, and a call with HOW_RESUMES goes on.
     """
     machine, pool = machine_at(machine_address), pool_at(pool_address)
     depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
     nodes, words, rows, path = pool.nodes, out.view(np.uint32), pool.walk_rows, pool.walk_path
     deferred, places = pool.walk_deferred, pool.frame_place
     subtree = how >> HOW_SHIFT
-    deferred[0, 0], deferred[0, 1], deferred[0, 2] = 0, start, -1
-    waiting, first, spare = 1, True, pool.walk_meta[W_SIZE]
-    guides, walk_reads = pool.walk_guides, pool.walk_reads
-    visited, listed, signature = np.int64(0), np.int64(0), np.uint64(0)
-    paid = np.int64(0)
-    pool.walk_meta[W_WANTED] = 0
-    while waiting > 0:
-        waiting -= 1
-        if visited - paid > 0xFFFF:  # between walks: one look at each node would cost 3 % of a mask
-            pay((visited - paid) * NODE_WORK)
-            paid = visited
-        below, row = np.int64(deferred[waiting, 0]), np.int64(deferred[waiting, 1])
-        status = close_row(row, machine, pool)
-        if status != OK:
-            return MISSING - status
-        here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
-        of_state, part = np.int64(-1), np.int64(-1)
-        if below < 0:
-            part = ~below
-        elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
-            passed = np.int64(deferred[waiting, 2])
-            status, part, of_state, first, signature = begin_subtree(
-                below, row, passed, first, signature, words, machine, pool
-            )
+    guides, walk_reads, spare = pool.walk_guides, pool.walk_reads, pool.walk_meta[W_SIZE]
+    if how & HOW_RESUMES:
+        at = pool.walk_at
+        inside, waiting, first, here, stop, base, of_state = at[0] != 0, at[1], at[2] != 0, at[3], at[4], at[5], at[6]
+        frame, listed, signature, visited = at[7], at[8], np.uint64(at[9]), at[10]
+    else:
+        deferred[0, 0], deferred[0, 1], deferred[0, 2] = 0, start, -1
+        inside, waiting, first = False, np.int64(1), True
+        here = stop = base = frame = np.int64(0)
+        of_state = np.int64(-1)
+        listed, signature, visited = np.int64(0), np.uint64(0), np.int64(0)
+        pool.walk_meta[W_WANTED] = 0
+    paid, status = visited, np.int64(OK)
+    while inside or waiting > 0:
+        if not inside:
+            if visited - paid > 0xFFFF:  # between walks: one look at each node would cost 3 % of a mask
+                pay((visited - paid) * NODE_WORK)
+                paid = visited
+            below, row = np.int64(deferred[waiting - 1, 0]), np.int64(deferred[waiting - 1, 1])
+            status = np.int64(close_row(row, machine, pool))
             if status != OK:
-                return MISSING - status
-            if part >= 0:
-                listed = np.int64(NOT_LISTED)
-        if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
-            here, stop = np.int64(pool.part_nodes[part, 0]), np.int64(pool.part_nodes[part, 1])
-            base = here
-        if first:
-            words[:] = 0
-            first = False
-        if of_state >= 0:  # the rest will come to most of what a row with a wide state reads
-            status, following = step_loops(row, machine, pool)
-            if status == OK and following >= 0 and following != row:
-                status, _ = step_loops(following, machine, pool)
-            if status != OK:
-                return MISSING - status
-        rows[0], guides[0], frame = row, -1, np.int64(0)
-        if how & HOW_PARTITIONS:
-            guides[0] = LONE - lone_item(row, machine)
-            lone_reads(LONE - guides[0], walk_reads, 0, machine)
-        places[0, FRAME_STOP] = places[0, FRAME_END] = stop
-        if here < stop:
-            frame = _enter_branch(here, machine.row_reads, 4 * row, stop, frame, pool)
-        if frame and how & HOW_PARTITIONS and part < 0 and not machine.row_flags[row] & ROW_CUT:
-            waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
+                break
+            here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
+            of_state, part, mixed = np.int64(-1), np.int64(-1), signature
+            if below < 0:
+                part = ~below
+            elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
+                passed = np.int64(deferred[waiting - 1, 2])
+                status, part, of_state, first, mixed = begin_subtree(
+                    below, row, passed, first, signature, words, machine, pool
+                )
+                if status != OK:
+                    break
+                if part >= 0:
+                    listed = np.int64(NOT_LISTED)
+            if part >= 0:  # else, where nothing serves, the whole trie; what is put off below has something that does
+                here, stop = np.int64(pool.part_nodes[part, 0]), np.int64(pool.part_nodes[part, 1])
+                base = here
+            if first:
+                words[:] = 0
+                first = False
+            if of_state >= 0:  # the rest will come to most of what a row with a wide state reads
+                status, following = step_loops(row, machine, pool)
+                if status == OK and following >= 0 and following != row:
+                    status, _ = step_loops(following, machine, pool)
+                if status != OK:
+                    break
+            waiting, signature = waiting - 1, mixed
+            rows[0], guides[0], frame = row, -1, np.int64(0)
+            if how & HOW_PARTITIONS:
+                guides[0] = LONE - lone_item(row, machine)
+                lone_reads(LONE - guides[0], walk_reads, 0, machine)
+            places[0, FRAME_STOP] = places[0, FRAME_END] = stop
+            if here < stop:
+                frame = _enter_branch(here, machine.row_reads, 4 * row, stop, frame, pool)
+            if frame and how & HOW_PARTITIONS and part < 0 and not machine.row_flags[row] & ROW_CUT:
+                waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
+            inside = True
         while True:
             while here >= places[frame, FRAME_STOP] and frame > 0:
                 begin, end = take_child(places[frame, FRAME_BRANCH], pool.frame_left[frame], pool)
@@ -253,7 +294,16 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                     here = places[frame, FRAME_END]
                     frame -= 1
             if here >= stop:
+                inside = False
                 break
+            if guides[(nodes[here] >> np.uint64(DEPTH_SHIFT)) & depth_mask] >= 0:
+                begin = here
+                here, listed, signature = _follow_guides(
+                    here, places[frame, FRAME_STOP], listed, signature, words, pool
+                )
+                visited += here - begin
+                if here >= places[frame, FRAME_STOP]:
+                    continue
             node = nodes[here]
             depth = np.int64((node >> np.uint64(DEPTH_SHIFT)) & depth_mask)
             byte = np.int64(node & np.uint64(0xFF))
@@ -270,9 +320,11 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 while guide < 0 and known < depth:
                     status, target = step_row(np.int64(rows[known]), np.int64(path[known]), machine, pool)
                     if status != OK:
-                        return MISSING - status
+                        break
                     known += 1
                     rows[known] = target
+                if status != OK:
+                    break
             elif guide <= LONE:
                 item, after = LONE - guide, np.int64(DEAD)
                 if walk_reads[4 * depth + (byte >> 6)] >> np.uint64(byte & 63) & np.uint64(1):
@@ -283,7 +335,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 if after == LEAVES and rows[depth] < 0:
                     status, target = lone_row(item, machine)
                     if status != OK:
-                        return MISSING - status
+                        break
                     rows[depth] = target
                 guide = LONE - after if after >= 0 else np.int64(-1)
             if guide == -1:
@@ -295,10 +347,15 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 if target == UNKNOWN:
                     status, target = step_row(before, byte, machine, pool)
                     if status != OK:
-                        return MISSING - status
+                        break
                 if target < 0:
                     here = following
                     continue
+            is_open = guide == -1 and following - here > LEAST_BELOW
+            if is_open:
+                status = np.int64(close_row(target, machine, pool))
+                if status != OK:
+                    break
             rows[depth + 1], guides[depth + 1] = target if guide == -1 else -1, guide
             if token != spare:
                 words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
@@ -309,14 +366,10 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             here += 1
             if guide <= LONE and here < following:
                 lone_reads(LONE - guide, walk_reads, 4 * (depth + 1), machine)
-            if guide >= 0 or following - here < LEAST_BELOW:
-                continue
-            if guide <= LONE:
+            if guide <= LONE and following - here >= LEAST_BELOW:
                 frame = _enter_branch(here, walk_reads, 4 * (depth + 1), following, frame, pool)
+            if not is_open:
                 continue
-            status = close_row(target, machine, pool)
-            if status != OK:
-                return MISSING - status
             if how & HOW_PARTITIONS and machine.row_flags[target] & ROW_WIDE:
                 passed = of_state
                 for k in range(depth + 1):
@@ -336,13 +389,18 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 guides[depth + 1] = LONE - lone_item(target, machine)
                 lone_reads(LONE - guides[depth + 1], walk_reads, 4 * (depth + 1), machine)
             frame = _enter_branch(here, machine.row_reads, 4 * target, following, frame, pool)
+        if inside:
+            break
     accepts = np.int64(0)
-    if how & HOW_ENDS:
+    if status == OK and how & HOW_ENDS:
         status, border = border_of(np.int64(start), machine, pool)
-        if status != OK:
-            return MISSING - status
         if border >= 0:
             accepts = np.int64(machine.row_flags[border] & ROW_ACCEPTS)
+    if status != OK:
+        at = pool.walk_at
+        at[0], at[1], at[2], at[3], at[4], at[5], at[6] = inside, waiting, first, here, stop, base, of_state
+        at[7], at[8], at[9], at[10] = frame, listed, np.int64(signature), visited
+        return MISSING - status
     machine.meta[M_NODES] += visited
     if accepts:
         for token in pool.end_tokens:

@@ -236,22 +236,15 @@ class Machine(MachineTables):
 
         return self._ask(intern)
 
-    def supply(self, status: int, more: int = 0) -> None:
-        """Do what a kernel asked for. Raises LimitExceeded or MachineFull.
-
-        `more`: of code that is written when it is needed, write so many pieces beside the one that was asked for.
-        """
+    def supply(self, status: int) -> None:
+        """Do what a kernel asked for. Raises LimitExceeded or MachineFull."""
         spend(SUPPLY_WORK)
         if status == a.NEEDS_POOL:
             self.pool.automata.fill_rows([int(self.meta[a.M_STATE])])
         elif status == a.NEEDS_PARTITION:
-            place, state, automata = int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self.pool.automata
-            if place and automata.partition_class[state & a.STATE_PART] < 0:
-                automata.class_of(state & a.STATE_PART)  # whose partition may be there, or is not paid for
-            else:
-                self.pool.divide(place, state, self._slices)
+            self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self._slices)
         elif status == a.NEEDS_CODE:  # another machine may have had it written
-            self.bound.write(int(self.meta[a.M_PLACE]), more)
+            self.bound.write(int(self.meta[a.M_PLACE]))
             self.follow_program()
         elif status == a.NEEDS_CHAIN:
             most = len(self.pool.walk.chain)

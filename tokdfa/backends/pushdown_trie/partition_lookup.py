@@ -40,12 +40,10 @@ W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_WANTED, W_PRICE, W_LEFT, W_STATE = rang
 NOT_LISTED = -(1 << 40)
 #: A rest of so many nodes is good enough not to make further partitions for the same row.
 SMALL_REST = 30_000
-#: What it takes to make a partition of a subtree, besides the walk of it, in nodes of a walk.
-PARTITION_WORK = 10_000
+#: What it takes to make a partition of a small subtree, in nodes of a walk; and as much again for each so many nodes.
+PARTITION_WORK, SIZE_UNIT = 25_000, 10_000
 #: So many partitions a mask may want.
-MOST_WANTED = 4
-#: By what a partition of the tokens that begin with a byte that a state reads costs more.
-LOOP_FACTOR = 4
+MOST_WANTED = 1
 #: The logarithm of the length of `walk_met`.
 MET_BITS = 14
 #: Links of a chain of fallbacks at most.
@@ -83,6 +81,8 @@ class WalkScratch:
         self.walk_meta: npt.NDArray[np.int64] = np.array(
             [len(trie.nodes), trie.depth_limit, trie.size, 0, 0, PARTITION_WORK, -1, 0]
         )
+        #: Where a walk stopped for want of something, as `fill` writes and reads it.
+        self.walk_at: npt.NDArray[np.int64] = np.zeros(12, dtype=np.int64)
         #: `walk_meta`, as Python's own ints.
         self.counts = self.walk_meta.data
 
@@ -217,14 +217,11 @@ def is_served(row, below, size, passed, machine, pool):  # type: ignore[no-untyp
         if wide < 0 or state == passed:
             continue
         known = np.int64(pool.partition_class[state])
-        if known < 0:
-            return True  # it is asked for
-        known |= wide & ~STATE_PART
-        if find_partition(below, known, pool) >= 0:
+        wanted = (known if known >= 0 else state) | wide & ~STATE_PART
+        if known >= 0 and find_partition(below, wanted, pool) >= 0:
             return True
-        wanted = known
     if wanted >= 0:
-        _note_wanted(below, wanted, size, pool.walk_meta[W_PRICE] + size // 2, pool)
+        _note_wanted(below, wanted, size, pool.walk_meta[W_PRICE] * (SIZE_UNIT + size) // SIZE_UNIT, pool)
     return False
 
 
@@ -258,7 +255,7 @@ def guide_of(row, passed, machine, pool):  # type: ignore[no-untyped-def]
 @kernel
 def follow_guide(guide, byte, pool):  # type: ignore[no-untyped-def]
     """The state, with its kind, after a byte that stays inside its terminal; -1 if it does not."""
-    target = np.int64(pool.transitions[(guide & STATE_PART) * 256 + byte])
+    target = np.int64(pool.transitions[np.uint64(guide & STATE_PART) * np.uint64(256) + np.uint64(byte)])
     if target < 0 or (guide & STRICT and pool.flags[target] & ACCEPTS):
         return np.int64(-1)
     return target | (guide & STRICT)
@@ -270,11 +267,12 @@ def take_loops(row, deferred, listed, signature, words, machine, pool):  # type:
     over.
 
     The bytes that they read are taken out of those that frame 1, the root's, has left to walk. A partition that is
-    missing is wanted when it was missed twice, or by a state that reads few bytes twenty times.
+    missing is wanted when three masks have missed it, or of a state that reads few bytes a hundred.
     """
     waiting = np.int64(0)
-    taken = pool.frame_left[0]
+    taken, asked = pool.frame_left[0], machine.reads
     taken[:] = 0
+    asked[:] = 0
     for k in range(machine.live_begin[row], machine.live_end[row]):
         item = machine.live_items[k]
         state = (item >> STACK_BITS) & STATE_MASK
@@ -286,9 +284,13 @@ def take_loops(row, deferred, listed, signature, words, machine, pool):  # type:
         known = np.int64(pool.partition_class[state])
         part = find_partition(np.int64(0), known | OWN, pool) if known >= 0 else np.int64(-1)
         if part < 0:
-            price = LOOP_FACTOR * pool.walk_meta[W_PRICE]
-            gain = price // 2 if pool.flags[state] & WIDE else price // 20
-            _note_wanted(np.int64(0), (known if known >= 0 else state) | OWN, gain, price, pool)
+            if reads[0] & asked[0] | reads[1] & asked[1] | reads[2] & asked[2] | reads[3] & asked[3]:
+                continue  # another item in the same state, mostly
+            for quarter in range(4):
+                asked[quarter] |= reads[quarter]
+            price = pool.walk_meta[W_PRICE]
+            missed = 1 + price // (3 if pool.flags[state] & WIDE else 100)
+            _note_wanted(np.int64(0), (known if known >= 0 else state) | OWN, missed, price, pool)
             continue
         take_inside(part, False, words, pool)
         begin, size = pool.part_ids[part, 0], pool.part_ids[part, 1] - pool.part_ids[part, 0]
