@@ -11,6 +11,7 @@ import pytest
 from tests.backends.pushdown_trie import make_everything_wide
 from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, check_same
 from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.minimize import minimize
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SavedIndexError
 from tokdfa.json_schema.lower import lower_schema
@@ -20,6 +21,7 @@ from tokdfa.program.json_text import BODY, END, read_characters, string_dfa
 from tokdfa.program.program import COUNTED, OPERATION, RETURN_PLACE, Terminal
 from tokdfa.program.program_file import read_program, write_program
 
+ESCAPE_OR_TEXT = "^(\n|x(n|u000[Aa]))$"
 #: (pattern, whether texts of all greater numbers of characters follow everywhere)
 PATTERNS = [
     ("^[ab]+$", True),
@@ -68,7 +70,9 @@ def test_masks_are_those_of_the_product(pattern, has_all, escapes, monkeypatch):
 
 
 @pytest.mark.parametrize("escapes", ["all", "needed"])
-@pytest.mark.parametrize(("pattern", "has_all"), [*PATTERNS, ("^(a|b{3,})$", False), ("", True)])
+@pytest.mark.parametrize(
+    ("pattern", "has_all"), [*PATTERNS, ("^(a|b{3,})$", False), (ESCAPE_OR_TEXT, False), ("", True)]
+)
 def test_what_is_known_of_characters(pattern, has_all, escapes):
     """Against the numbers of characters, up to 12, of all ways from each state to an end."""
     dfa = string_automaton(StringSet(patterns=(pattern,) if pattern else ()), escapes)
@@ -98,13 +102,15 @@ def test_where_characters_begin():
 
 
 def test_a_state_in_which_a_character_may_or_may_not_begin():
-    r"""After ``"\\`` and after ``"x`` the same is to come: what ends a character, or characters of their own."""
-    pattern = "^(\n|x(n|u000[Aa]))$"
-    assert read_characters(string_automaton(StringSet(patterns=(pattern,)), "needed")) is None  # type: ignore[arg-type]
-    assert read_characters(string_automaton(StringSet(patterns=(pattern,)), "all")) is not None  # type: ignore[arg-type]
-    schema = JsonSchema({"type": "string", "pattern": pattern, "maxLength": 2}, escapes="needed")
-    program, _ = lower_schema(schema)
-    assert COUNTED not in written(program)
+    r"""After ``"\\`` and after ``"x`` the same is to come, what ends a character, or characters of their own: one state
+    in a minimal automaton, two in one that is spelled.
+    """
+    strings = StringSet(patterns=(ESCAPE_OR_TEXT,))
+    for escapes, is_known in (("needed", False), ("all", True)):
+        dfa = string_automaton(strings, escapes)
+        assert isinstance(dfa, Dfa)
+        assert read_characters(dfa) is not None
+        assert (read_characters(minimize(dfa)) is not None) == is_known
 
 
 def test_a_file_that_counts_what_cannot_be_counted(tmp_path):
