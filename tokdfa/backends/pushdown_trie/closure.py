@@ -159,7 +159,10 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def _push(place, state, stack, count, machine):  # type: ignore[no-untyped-def]
-    """Add an item to the closure unless it is there. The new count, or -1: no room."""
+    """Add an item to the closure unless it is there. The new count, or -1: no room.
+
+    The set is emptied before every closure, by a new stamp; an interning table would have to be cleared.
+    """
     slots = machine.seen_keys
     if count >= len(machine.work) or 2 * count + 2 >= len(slots):
         return np.int64(-1)
