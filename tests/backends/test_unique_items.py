@@ -218,6 +218,18 @@ def test_what_is_refused(schema: Any, reason: str) -> None:
         matcher_of({"type": ["array", "object"], **schema})
 
 
+def test_long_names_have_another_one() -> None:
+    matcher = matcher_of(unique({"type": "object", "propertyNames": {"pattern": "^[a-z]{300,}$"}}))
+    assert takes(matcher, b'[{},{"' + 300 * b"a" + b'":1}]')
+
+
+def test_integers_between_huge_bounds_are_many() -> None:
+    matcher = matcher_of(unique({"type": "integer", "minimum": 0, "maximum": 10**400}))
+    advance_all(matcher, b"[1,1")
+    assert not matcher.allows(ord("]"))
+    assert matcher.allows(ord("0"))
+
+
 def spelled(draw: random.Random, value: Any) -> str:
     """A value as JSON, by a way to write it that is drawn."""
     blank = draw.choice(["", "", " "])

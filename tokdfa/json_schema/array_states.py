@@ -12,6 +12,7 @@ may remember it (`is_remembered`, `tokdfa.json_schema.unique_items`), or the key
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tokdfa.core.budget import spend
@@ -234,4 +235,4 @@ def _count_numbers(numbers: NumberSet) -> float | None:
         return math.inf
     if normal.not_multiples:
         return None
-    return int((normal.high - normal.low) / normal.multiples[0]) + 1
+    return int((Fraction(normal.high) - Fraction(normal.low)) / Fraction(normal.multiples[0])) + 1

@@ -27,7 +27,7 @@ from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.blanks import limit_blanks
 from tokdfa.json_schema.distinct import PLACE_WORK, Parts
 from tokdfa.json_schema.number_texts import number_texts
-from tokdfa.json_schema.string_set import string_automaton
+from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
 
 if TYPE_CHECKING:
     from tokdfa.constraint import JsonSchema
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 MAX_LOCATIONS = 5_000
 #: Work (`tokdfa.core.budget`) of a state of an automaton that is looked at for loops, in nanoseconds.
 STATE_WORK = 50_000
+#: `explicit_states` of automata of which is asked whether they have a loop.
+LOOP_STATES = 4 * EXPLICIT_STATES
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,7 @@ def is_endless(strings: StringSet) -> bool:
         return False
     if strings.simple:
         return True
-    return _has_loop(string_automaton(strings, "needed"))
+    return _has_loop(string_automaton(strings, "needed", LOOP_STATES))
 
 
 def _has_loop(automaton: Dfa | LazyDfa) -> bool:
