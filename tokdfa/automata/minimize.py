@@ -76,12 +76,13 @@ def _minimize_kernel(offsets, sources, labels, targets, labels_of_bytes, accepti
 
 @kernel
 def _new_partition_kernel(size: int) -> Table:
-    """A partition of `size` items with one set, 0."""
+    """A partition of `size` items with one set, 0; without sets if there are no items."""
     partition = np.zeros((7, size), dtype=np.int32)
     for item in range(size):
         partition[_ITEM, item] = item
         partition[_PLACE, item] = item
-    partition[_PAST, 0] = size
+    if size > 0:
+        partition[_PAST, 0] = size
     return partition
 
 
