@@ -35,3 +35,8 @@ def test_classes_of_code_points_give_the_automaton_of_bytes(strings, escapes) ->
     assert isinstance(spelled, Dfa)
     assert distinguishing_word(by_bytes, spelled) is None
     assert spelled.state_count == by_bytes.state_count
+
+
+def test_letters_of_all_scripts_at_many_places_stay_lazy() -> None:
+    assert isinstance(string_automaton(StringSet(patterns=(r"^\p{L}+$",))), Dfa)
+    assert isinstance(string_automaton(StringSet(patterns=(r"^\p{L}{1,90}$",))), LazyDfa)

@@ -67,8 +67,8 @@ LISTED_STATES, LISTED_BYTES = 5_000, 100_000
 MATCH_WORK, NS_PER_CHARACTER = 2_000, 100
 #: So many fields of a set are what is demanded beside listed values.
 DEMANDS = 6
-#: States of an automaton of JSON texts for one of decoded texts, about.
-STATES_OF_A_TEXT = 4
+#: States of an automaton of JSON texts for one of decoded texts, about; it is lazy with 10 times `explicit_states`.
+STATES_OF_A_TEXT, SPELLED_STATES = 4, 10
 #: Patterns with so many sets of characters for each state that there may be are not tried.
 SIZE_OF_STATES = 2
 #: Why there is no automaton.
@@ -235,7 +235,7 @@ def _shared_automaton(strings: StringSet, escapes: Escapes) -> Dfa | LazyDfa:
 
 
 def _build(strings: StringSet, escapes: Escapes, explicit_states: int) -> Dfa | LazyDfa:
-    texts = _explicit_texts(strings, escapes, explicit_states // STATES_OF_A_TEXT) if explicit_states else None
+    texts = _explicit_texts(strings, escapes, explicit_states) if explicit_states else None
     if texts is not None:
         return texts
     store = ExpressionStore()
@@ -245,8 +245,9 @@ def _build(strings: StringSet, escapes: Escapes, explicit_states: int) -> Dfa | 
     return lazy
 
 
-def _explicit_texts(strings: StringSet, escapes: Escapes, most_states: int) -> Dfa | None:
-    """The automaton of the JSON texts of a set; None if that of the decoded ones has more states than so many."""
+def _explicit_texts(strings: StringSet, escapes: Escapes, explicit_states: int) -> Dfa | None:
+    """The automaton of the JSON texts of a set; None if it is not small, or that of the decoded ones is not."""
+    most_states = explicit_states // STATES_OF_A_TEXT
     size = None if strings.values else read_demands(*strings[:DEMANDS]).size
     if size is not None and size > SIZE_OF_STATES * most_states:
         return None
@@ -263,7 +264,7 @@ def _explicit_texts(strings: StringSet, escapes: Escapes, most_states: int) -> D
     if lazy.is_empty:
         raise EmptyLanguageError(NO_TEXTS)
     try:
-        return classes.spell(minimize(lazy.to_dfa(most_states)))
+        return classes.spell(minimize(lazy.to_dfa(most_states)), SPELLED_STATES * explicit_states)
     except LimitExceeded as error:
         if error.limit != "max_states":
             raise
