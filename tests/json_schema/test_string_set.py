@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import threading
 
 import pytest
 from hypothesis import example, given
@@ -225,6 +226,22 @@ def test_easy_sets_have_texts(strings: StringSet) -> None:
 )
 def test_sets_that_are_not_easy(strings: StringSet) -> None:
     assert not strings.is_easy
+
+
+def test_texts_are_looked_for_in_a_shared_automaton_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    explore, waits = LazyDfa.to_dfa, []
+
+    def watched(automaton: LazyDfa, *limits: int) -> Dfa:
+        other = threading.Thread(target=StringSet(patterns=("^ab",)).holds, args=("abc",))
+        other.start()
+        other.join(0.1)
+        waits.append(other.is_alive())
+        return explore(automaton, *limits)
+
+    assert StringSet(patterns=("^ab",)).holds("ab")  # made in advance
+    monkeypatch.setattr(LazyDfa, "to_dfa", watched)
+    assert StringSet(patterns=("^/[ab]",), formats=("uri-reference",)).is_easy
+    assert waits == [True]
 
 
 def test_questions_raise_what_patterns_raise() -> None:

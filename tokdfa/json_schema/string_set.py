@@ -422,7 +422,8 @@ def _finds_text(strings: StringSet) -> bool:
     if len(strings.patterns) != 1 or not strings.formats or strings.min_length:
         return False
     try:
-        automaton = _matcher(StringSet(patterns=strings.patterns)).to_dfa(EXPLICIT_STATES)
+        with _matching:
+            automaton = _matcher(StringSet(patterns=strings.patterns)).to_dfa(EXPLICIT_STATES)
     except LimitExceeded as error:
         if is_spent(error):
             raise
