@@ -280,7 +280,7 @@ def drawn_members(draw: random.Random, depth: int) -> Any:
 @pytest.mark.parametrize(
     ("schema", "order", "item"),
     [*((schema, "any", drawn) for schema in ANYTHING), (CLOSED, "schema", drawn_members)],
-    ids=str,
+    ids=lambda part: part.__name__ if callable(part) else str(part),
 )
 def test_items_are_equal_by_value(schema: Any, order: Any, item: Any) -> None:
     """In any spelling: what is taken, byte by byte, is what the library takes."""
