@@ -19,6 +19,7 @@ from tokdfa.regex.compile import compile_lazy
 from tokdfa.regex.expression import ANY_BYTE, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import IS_LIVE, LazyDfa
 from tokdfa.regex.lazy_kernels import D_EXPLORED
+from tokdfa.regex.lower import lower_regex
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
 
@@ -171,6 +172,15 @@ def test_what_is_empty_because_two_parts_are_takes_few_states() -> None:
     assert dfa.accepts(b"hhabch!")
     every.explore()
     assert 2 * dfa.state_count < every.state_count
+
+
+def test_states_with_assertions_count_for_the_limit_as_they_are_made() -> None:
+    store = ExpressionStore()
+    dfa = LazyDfa(store, lower_regex(Regex("(?:a(?=[^x]*y)|b){40}.*"), store))
+    begun = dfa.state_count  # to see that it accepts something
+    with pytest.raises(LimitExceeded, match="more than 10 states"):
+        dfa.to_dfa(10)
+    assert dfa.state_count <= begun + dfa.class_count
 
 
 def test_limit_in_the_middle_of_many_rows() -> None:

@@ -209,6 +209,8 @@ class LazyDfa:
         while (status := self._run_rows(NO_STATES, True, limit)) != OK:
             if status == NEEDS_PYTHON:
                 self._derive_asserting_row(int(self._meta[D_EXPLORED]))
+                if self.state_count > limit:
+                    self._check_limit(limit)
 
     def to_dfa(self, max_states: int | None = None, first: int = 0) -> Dfa:
         """The explicit DFA with all reachable states, live or not; `tokdfa.automata.algebra.minimize` trims it.
