@@ -4,7 +4,7 @@ A pattern tells few code points apart: most have a dozen *classes*. So its autom
 each (`Classes`), and has as many states as the pattern has places. What JSON adds is the same for all of its states:
 how bytes spell a code point (`tokdfa.json_schema.string_body`). That is a decision diagram from bytes to classes, made
 once an alphabet. Behind each state of the automaton stands a copy of it, in which a class has become the state that it
-leads to, and nodes with equal edges are one: `spell_automaton` writes all of that down in one call of a kernel.
+leads to, and nodes with equal edges are one: `Classes.spell` writes all of that down in one call of a kernel.
 
 The result has no dead states. It is minimal if the automaton of classes is, but for accidents of ``escapes="needed"``,
 where a letter behind a backslash may lead where a raw one does.
