@@ -22,7 +22,7 @@ CALLER = (
 def test_a_changed_callee_in_another_file_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """numba alone would answer from the caller's cache."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(jit.__file__).parents[2]}")
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     (tmp_path / "caller.py").write_text(CALLER)
     answers = []
@@ -33,6 +33,21 @@ def test_a_changed_callee_in_another_file_is_compiled_again(tmp_path: Path, monk
         answers.append(done.stdout.split())
     assert [answer for answer, _ in answers] == ["4", "22", "22"]
     assert [hits for _, hits in answers] == ["0", "0", "1"]
+
+
+def test_code_of_a_file_that_was_edited_since_its_import_is_not_taken_for_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(jit.__file__).parents[2]}")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (tmp_path / "caller.py").write_text(CALLER)
+    (tmp_path / "callee.py").write_text(CALLEE.format(added=1))
+    edit = f"from pathlib import Path; Path('callee.py').write_text({CALLEE.format(added=10)!r})"
+    for between, expected in ((edit, "4"), ("", "22")):
+        code = f"from caller import outer; {between}\nprint(outer(1))"
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == expected
 
 
 OVERRUN = """

@@ -22,7 +22,6 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numba import config as numba_config
@@ -33,6 +32,7 @@ from tokdfa.core.kernel_parts import UnusedKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
 # a thread that compiles a kernel holds it, and would for ever in the child of a fork
 locks.watch(global_compiler_lock._lock)
@@ -92,7 +92,7 @@ def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) 
         return lambda given: kernel(given, inline=inline)
     if numba_config.DISABLE_JIT:
         return function
-    is_kept = Path(function.__code__.co_filename).exists()  # not from a prompt
+    is_kept = kernel_store.changed_at(function.__code__.co_filename) is not None  # not from a prompt
     return UnusedKernel(function, {**_OPTIONS, "forceinline": inline}, kernel_store.KernelStore if is_kept else None)
 
 

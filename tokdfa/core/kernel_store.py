@@ -290,10 +290,28 @@ _file_stamps: dict[str, str] = {}
 _BASES = {str(Path(__file__).with_name(name)) for name in ("kernel_struct.py", "kernel_parts.py", "kernel_lowering.py")}
 
 
+@cache
+def changed_at(path: str) -> int | None:
+    """When a file was changed last, in nanoseconds, as of the first call; None if there is none. Kernels call it when
+    they are imported.
+    """
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
 def _file_stamp(path: str) -> str:
     if path not in _file_stamps:
-        _file_stamps[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+        content = Path(path).read_bytes()
+        if os.stat(path).st_mtime_ns != changed_at(path):  # what runs is not what the file says now
+            content += f"as of {changed_at(path)}".encode()
+        _file_stamps[path] = hashlib.sha256(content).hexdigest()[:16]
     return _file_stamps[path]
+
+
+for _base in _BASES:
+    changed_at(_base)
 
 
 def stamp_of(function: Callable[..., Any]) -> str:

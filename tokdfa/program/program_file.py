@@ -1,8 +1,7 @@
 """Programs in files: the instructions and automata of a compiled constraint, with the constraint it came from.
 
 Loading spares reading the grammar and building automata; rows are made anew as they are needed. A program knows no
-vocabulary, so one file serves all. Automata that are shortest, because they have more than 2,000 states, cannot be
-saved.
+vocabulary, so one file serves all. Automata that are lazy are written with all their states, if these are not too many.
 
 Reading trusts nothing that could lead a kernel outside its arrays: digest, shapes and ranges are checked. An automaton
 out of a program's file is known in the pool by its content, so a file cannot pass it off as another one.
@@ -20,7 +19,7 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.core.stored_file import FileFormat
-from tokdfa.errors import SavedIndexError, UnsupportedConstraint
+from tokdfa.errors import LimitExceeded, SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import SpecialTokens
 from tokdfa.program.json_text import escapes_of, read_characters, string_terminal
 from tokdfa.program.program import (
@@ -56,15 +55,23 @@ if TYPE_CHECKING:
 #: Parts of the code that are numbers.
 _NUMBERS = ("code", "alternatives", "entries", "arguments")
 
+#: A lazy automaton with more states cannot be saved.
+MOST_STATES = 20_000
+
 PROGRAM_FORMAT = FileFormat("tokdfa pushdown program", 5, SavedIndexError, "saved program", "compile and save it again")
 
 
 def write_program(
-    path: str | Path | io.BytesIO, program: Program, constraint: Constraint, settings: dict[str, Any]
+    path: str | Path | io.BytesIO,
+    program: Program,
+    constraint: Constraint,
+    settings: dict[str, Any],
+    most_states: int = MOST_STATES,
 ) -> None:
-    """Write a program, the constraint it was made of and the backend's options. Raises UnsupportedConstraint.
+    """Write a program, the constraint it was made of and the backend's options.
 
-    Code that is to be written later is written first.
+    Code that is to be written later is written first, and automata that are lazy are explored: some 5 us a state.
+    Raises UnsupportedConstraint if one of these has more than `most_states`.
     """
     source = program.source
     with source.lock:
@@ -73,9 +80,7 @@ def write_program(
     for number, terminal in enumerate(source.terminals):
         if escapes_of(terminal):  # it is known by its key, and its states have known numbers
             continue
-        automaton = terminal.make()
-        if not isinstance(automaton, Dfa):
-            raise UnsupportedConstraint(f"{terminal.label} has too many states to be saved; lower its repeat bounds")
+        automaton = _explicit(terminal, most_states)
         arrays[f"{number}.transitions"] = automaton.transitions
         arrays[f"{number}.byte_class"] = automaton.byte_class
         arrays[f"{number}.accepting"] = automaton.accepting
@@ -92,6 +97,18 @@ def write_program(
         "longest": program.longest,
     }
     PROGRAM_FORMAT.write(path, header, arrays)
+
+
+def _explicit(terminal: Terminal, most_states: int) -> Dfa:
+    automaton = terminal.make()
+    if isinstance(automaton, Dfa):
+        return automaton
+    try:
+        return minimize(automaton.to_dfa(most_states))
+    except LimitExceeded:
+        raise UnsupportedConstraint(
+            f"{terminal.label} has more than {most_states:,} states, too many to be saved; lower its repeat bounds"
+        ) from None
 
 
 def read_program(path: str | Path | io.BytesIO) -> tuple[Program, Constraint, dict[str, Any]]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.walks import masks_along
+from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
-from tokdfa.constraint import Choice, Grammar, Regex
+from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 from tokdfa.program.printing import format_program
 from tokdfa.program.program_file import read_program, write_program
@@ -16,6 +17,8 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tokdfa.constraint import Constraint
 
 TOKENS = [bytes([byte]) for byte in range(256)] + [b"ab", b'"a', b"a,", b'",', b"[[", b"12", b""]
 LISTS = 'start: "[" [item ("," item)*] "]"\nitem: start | NAME | <|x|>\nNAME: /"[^"]*"|[0-9]+/\n%ignore " "\n'
@@ -64,10 +67,29 @@ def test_an_automaton_out_of_a_file_passes_for_no_other(tmp_path: Path) -> None:
     assert not honest.allows(ord("1"))
 
 
-def test_lazy_automata_are_not_saved(tmp_path: Path) -> None:
-    compiled = PushdownTrie(small_vocabulary()).compile(Regex("[ab]{0,9000}"))
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        Regex("[ab]{0,2500}c"),
+        JsonSchema({"type": "string", "pattern": "^([a-z0-9]{1,60}-){3}[a-z]{1,40}$"}),
+    ],
+    ids=["regex", "pattern"],
+)
+def test_lazy_automata_are_saved_with_all_their_states(constraint: Constraint, tmp_path: Path) -> None:
+    vocabulary = small_vocabulary()
+    compiled = PushdownTrie(vocabulary, shared=False).compile(constraint)
     assert isinstance(compiled, CompiledPushdown)
-    with pytest.raises(UnsupportedConstraint, match="too many states"):
+    assert any(not isinstance(terminal.make(), Dfa) for terminal in compiled.program.source.terminals)
+    compiled.save(tmp_path / "program.npz")
+    loaded = CompiledPushdown.load(tmp_path / "program.npz", vocabulary)
+    for seed in range(3):
+        assert masks_along(loaded, seed) == masks_along(compiled, seed)
+
+
+def test_automata_of_too_many_states_are_not_saved(tmp_path: Path) -> None:
+    compiled = PushdownTrie(small_vocabulary()).compile(Regex("[ab]{0,90000}"))
+    assert isinstance(compiled, CompiledPushdown)
+    with pytest.raises(UnsupportedConstraint, match="more than 20,000 states"):
         compiled.save(tmp_path / "program.npz")
 
 

@@ -161,8 +161,8 @@ class CompiledPushdown(PushdownTables):
             return None  # lowering it anew costs less than all that is written later
         written = io.BytesIO()
         try:
-            write_program(written, self.program, self.constraint, self.settings)
-        except UnsupportedConstraint:  # too large to be saved
+            write_program(written, self.program, self.constraint, self.settings, most_states=0)
+        except UnsupportedConstraint:  # to compile it anew costs less than to explore what is lazy
             return None
         return written.getvalue(), self.dropped
 
