@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.brute_force import BruteForceMatcher
+from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher
 from tokdfa.errors import ArgumentError, TokenRefused
 from tokdfa.serving.batch_matcher import BatchMatcher
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -163,7 +165,8 @@ def test_errors() -> None:
             call()
 
 
-def test_threads_fill_new_masks_and_an_error_of_one_comes_when_all_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_of_one_comes_when_all_are_done(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     compiled = tokdfa.compile(tokdfa.Regex("[ab]+"), VOCAB, "brute_force")
     matchers = [compiled.start() for _ in range(5)]
     matchers.append(matchers[0])  # twice the same matcher: one thread fills both rows
@@ -179,9 +182,22 @@ def test_threads_fill_new_masks_and_an_error_of_one_comes_when_all_are_done(monk
     monkeypatch.setattr(type(matchers[0]), "_fill", noted)
     out = masks.allocate_mask(VOCAB.size, len(matchers))
     with pytest.raises(KeyError):
-        fill_masks(matchers, out, threads=3)
+        fill_masks(matchers, out, threads)
     assert len(seen) == 5
-    assert all(len(threads) == 1 and threading.get_ident() not in threads for threads in seen.values())
+    assert all(len(of_matcher) == 1 for of_matcher in seen.values())
     one = out[0].copy()
     assert one.any()
     assert [np.array_equal(row, one) for row in out] == [True, True, False, True, True, True]
+
+
+def test_threads_make_new_masks_at_the_same_time_unless_they_share_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masks that wait for another one: two threads let them pass, one thread does not."""
+    for backend, kind, seconds, meet in (
+        ("brute_force", BruteForceMatcher, 60, True),
+        ("pushdown_trie", PushdownMatcher, 0.5, False),
+    ):
+        barrier = threading.Barrier(2)
+        monkeypatch.setattr(kind, "_fill", lambda *given, both=barrier, seconds=seconds: both.wait(seconds))
+        pair = [tokdfa.compile(tokdfa.Regex(f"[ab]{{{n}}}"), VOCAB, backend).start() for n in (1, 2)]
+        with nullcontext() if meet else pytest.raises(threading.BrokenBarrierError):
+            fill_masks(pair, masks.allocate_mask(VOCAB.size, 2), threads=2)

@@ -19,10 +19,8 @@ import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tokdfa import mask as masks
-from tokdfa.backends.batch import fill_masks
+from tokdfa.backends.batch import fill_rows
 from tokdfa.backends.matcher import Matcher
 from tokdfa.core.arguments import as_integer, as_sequence, as_token
 from tokdfa.errors import ArgumentError, TokenRefused
@@ -164,14 +162,12 @@ class BatchMatcher:
         return self.masks if out is None else masks.check_mask(out, self.vocab.size, len(self), "out")
 
     def _fill(self, rows: Mask, out: Any) -> Any:
-        living = [k for k, matcher in enumerate(self._matchers) if matcher is not None and not matcher.is_finished()]
-        batch: list[Any] = [self._matchers[k] for k in living]
-        if len(living) == len(self):
-            fill_masks(batch, rows, self._threads)
-        elif batch:
-            filled = np.empty((len(living), rows.shape[1]), dtype=np.int32)
-            fill_masks(batch, filled, self._threads)
-            rows[living] = filled
+        living = [
+            (matcher, rows[k])
+            for k, matcher in enumerate(self._matchers)
+            if matcher is not None and not matcher.is_finished()
+        ]
+        fill_rows(living, self._threads)
         for k, matcher in enumerate(self._matchers):
             if matcher is None or matcher.is_finished():
                 rows[k] = self._all if matcher is None else self._ends

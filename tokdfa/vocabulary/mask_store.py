@@ -48,8 +48,6 @@ class MaskStore:
         lock: threading.RLock | None = None,
     ) -> None:
         self.limit, self.words, self.nbytes = limit, words, 0
-        #: How often it was emptied.
-        self.emptied = 0
         self.lock = lock or new_lock()
         #: State -> the bytes of a packed mask, or state -> tokens of a narrow one; the same dicts for ever, so that
         #: matchers may hold on to them.
@@ -128,15 +126,6 @@ class MaskStore:
             self.narrow.update(narrow)
             self.nbytes += nbytes
 
-    def tokens_of(self, state: Any) -> npt.NDArray[np.int32] | None:
-        """The tokens of a narrow mask, int32, ascending; None if it is wide or not kept."""
-        tokens = self.narrow.get(state)
-        packed = self.packed.get(state)
-        if tokens is None and packed is not None:  # narrow masks are packed where nobody had counted their tokens
-            with self.lock:
-                tokens = self._list_tokens(np.frombuffer(packed, dtype=np.int32))
-        return None if tokens is None else np.unique(tokens)
-
     def share(self, state: Any, other: Any) -> None:
         """Keep the mask of `state`, if it is kept, for a state that has the same."""
         with self.lock:
@@ -167,7 +156,6 @@ class MaskStore:
         self._blocks.clear()
         self._free.clear()
         self.nbytes = 0
-        self.emptied += 1
 
 
 @kernel
