@@ -18,6 +18,7 @@ each, and some 100 bytes for each byte of an item that is an array or an object 
 from __future__ import annotations
 
 import re
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -64,7 +65,9 @@ class UniqueItems(CompiledConstraint):
         """
         from tokdfa.program.program_file import write_program
 
-        write_program(path, self.program, self.constraint, self.plain.settings)
+        dropped = [astuple(one) for one in self.dropped]
+        with self.plain.lock:  # masks that are being made explore the same automata
+            write_program(path, self.program, self.constraint, self.plain.settings, dropped=dropped)
 
 
 class _Tokens:

@@ -45,6 +45,7 @@ from tokdfa.program.program import (
 
 if TYPE_CHECKING:
     import io
+    from collections.abc import Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -58,7 +59,7 @@ _NUMBERS = ("code", "alternatives", "entries", "arguments")
 #: A lazy automaton with more states cannot be saved.
 MOST_STATES = 20_000
 
-PROGRAM_FORMAT = FileFormat("tokdfa pushdown program", 5, SavedIndexError, "saved program", "compile and save it again")
+PROGRAM_FORMAT = FileFormat("tokdfa pushdown program", 6, SavedIndexError, "saved program", "compile and save it again")
 
 
 def write_program(
@@ -67,8 +68,9 @@ def write_program(
     constraint: Constraint,
     settings: dict[str, Any],
     most_states: int = MOST_STATES,
+    dropped: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Write a program, the constraint it was made of and the backend's options.
+    """Write a program, the constraint it was made of, the backend's options, and what of the constraint was dropped.
 
     Code that is to be written later is written first, and automata that are lazy are explored: some 5 us a state.
     Raises UnsupportedConstraint if one of these has more than `most_states`.
@@ -88,6 +90,7 @@ def write_program(
     header = {
         "constraint": describe_constraint(constraint),
         "settings": settings,
+        "dropped": dropped,
         "frame_names": [program.frame_name(frame) for frame in range(len(source.frame_names))],
         "terminals": [[terminal.label, terminal.shortest, escapes_of(terminal) or ""] for terminal in source.terminals],
         "name_tables": [[table.names, table.escapes] for table in source.name_tables],
@@ -111,12 +114,12 @@ def _explicit(terminal: Terminal, most_states: int) -> Dfa:
         ) from None
 
 
-def read_program(path: str | Path | io.BytesIO) -> tuple[Program, Constraint, dict[str, Any]]:
-    """(program, constraint, options) from a file of `write_program`. Raises SavedIndexError."""
+def read_program(path: str | Path | io.BytesIO) -> tuple[Program, Constraint, dict[str, Any], list[list[str]]]:
+    """(program, constraint, options, what was dropped) from a file of `write_program`. Raises SavedIndexError."""
     return PROGRAM_FORMAT.read(path, _build_program)
 
 
-def _build_program(header: Header, arrays: Arrays) -> tuple[Program, Constraint, dict[str, Any]]:
+def _build_program(header: Header, arrays: Arrays) -> tuple[Program, Constraint, dict[str, Any], list[list[str]]]:
     source = GrowingCode()
     for name in _NUMBERS:
         numbers = arrays[name]
@@ -137,7 +140,7 @@ def _build_program(header: Header, arrays: Arrays) -> tuple[Program, Constraint,
     problem = _find_problem(program)
     if problem:
         raise ValueError(f"it holds no valid program: {problem}")
-    return program, rebuild_constraint(header["constraint"]), dict(header["settings"])
+    return program, rebuild_constraint(header["constraint"]), dict(header["settings"]), list(header["dropped"])
 
 
 def _read_terminal(label: str, shortest: bool, arrays: dict[str, npt.NDArray[Any]], number: int) -> Terminal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +15,7 @@ from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
 from tokdfa.program.printing import format_program
 from tokdfa.program.program_file import read_program, write_program
+from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -91,6 +94,40 @@ def test_automata_of_too_many_states_are_not_saved(tmp_path: Path) -> None:
     assert isinstance(compiled, CompiledPushdown)
     with pytest.raises(UnsupportedConstraint, match="more than 20,000 states"):
         compiled.save(tmp_path / "program.npz")
+
+
+def test_what_was_dropped_is_known_after_loading(tmp_path: Path) -> None:
+    vocabulary = small_vocabulary()
+    schema = {"type": "array", "items": {"type": "string", "pattern": r"(a)\1"}}
+    for unique in (False, True):
+        constraint = JsonSchema({**schema, "uniqueItems": unique}, lenient=True)
+        compiled = PushdownTrie(vocabulary).compile(constraint)
+        assert len(compiled.dropped) == 1
+        compiled.save(tmp_path / "program.npz")  # type: ignore[attr-defined]
+        assert CompiledPushdown.load(tmp_path / "program.npz", vocabulary).dropped == compiled.dropped
+
+
+def test_nobody_makes_masks_while_automata_are_explored_to_be_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lazy automata of one grammar share their expressions, which grow."""
+    grammar = Grammar("start: (A | B)+\nA: /[ab]{1,3000}c/\nB: /[ab]{1,2500}d/\n")
+    compiled = PushdownTrie(small_vocabulary(), shared=False, lexer="any").compile(grammar)
+    assert isinstance(compiled, CompiledPushdown)
+    explore, waits = LazyDfa.to_dfa, []
+
+    def watched(automaton: LazyDfa, *limits: int) -> Dfa:
+        other = threading.Thread(target=compiled.start().allows, args=(len(waits),))
+        other.start()
+        other.join(0.1)
+        waits.append(other.is_alive())
+        return explore(automaton, *limits)
+
+    monkeypatch.setattr(LazyDfa, "to_dfa", watched)
+    compiled.save(tmp_path / "program.npz")
+    pickle.dumps(compiled)
+    assert len(waits) > 2
+    assert all(waits)
 
 
 @pytest.mark.parametrize(

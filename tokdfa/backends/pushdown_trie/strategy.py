@@ -35,6 +35,7 @@ Threads: what is made is made under the lock of the vocabulary's pool; kept mask
 from __future__ import annotations
 
 import io
+from dataclasses import astuple
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -137,7 +138,7 @@ class PushdownTrie(WithProper):
 
         phases = Phases()
         with phases.measure("load"):
-            program, _, _ = read_program(io.BytesIO(tables[0]))
+            program, *_ = read_program(io.BytesIO(tables[0]))
         compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases)
         compiled.dropped = tables[1]
         return compiled
@@ -152,7 +153,9 @@ class CompiledPushdown(PushdownTables):
         """
         from tokdfa.program.program_file import write_program
 
-        write_program(path, self.program, self.constraint, self.settings)
+        dropped = [astuple(one) for one in self.dropped]
+        with self.lock:  # masks that are being made explore the same automata
+            write_program(path, self.program, self.constraint, self.settings, dropped=dropped)
 
     def _save_tables(self) -> tuple[bytes, tuple[Dropped, ...]] | None:
         from tokdfa.program.program_file import write_program
@@ -161,7 +164,8 @@ class CompiledPushdown(PushdownTables):
             return None  # lowering it anew costs less than all that is written later
         written = io.BytesIO()
         try:
-            write_program(written, self.program, self.constraint, self.settings, most_states=0)
+            with self.lock:
+                write_program(written, self.program, self.constraint, self.settings, most_states=0)
         except UnsupportedConstraint:  # to compile it anew costs less than to explore what is lazy
             return None
         return written.getvalue(), self.dropped
@@ -176,12 +180,16 @@ class CompiledPushdown(PushdownTables):
 
         phases, vocab = Phases(), as_vocabulary(vocab)
         with phases.measure("load"):
-            program, constraint, settings = read_program(path)
+            program, constraint, settings, dropped = read_program(path)
             try:
                 backend = PushdownTrie(vocab, **settings)
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
         compiled = cls(constraint, backend.vocab, program, backend.settings, phases)
+        if dropped:
+            from tokdfa.json_schema.document import Dropped
+
+            compiled.dropped = tuple(Dropped(*one) for one in dropped)
         backend.finish(compiled)
         locations: list[Location] | None = None
         if isinstance(constraint, JsonSchema) and not backend.settings["proper"]:
