@@ -11,6 +11,7 @@ from tokdfa.backends.numbered_states import NumberedMatcher
 from tokdfa.backends.proper import ProperFilter, proper_texts
 from tokdfa.backends.proper_liveness import ProperLiveness
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CartesianMergeMatcher
+from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.backends.token_index import TokenIndex
 from tokdfa.backends.tokens_dfa.strategy import TokensDfa
 from tokdfa.constraint import Choice, Grammar, Regex
@@ -86,3 +87,10 @@ def test_without_pre_tokenizer_what_may_not_go_on_is_refused() -> None:
     backend = EarleyTrie(load_tokenizer("mistral-v1").vocabulary, proper=True)
     with pytest.raises(UnsupportedConstraint, match="has no pre-tokenizer"):
         backend.compile(Grammar('start: "a" | "\u2581"'))
+
+
+@pytest.mark.parametrize("strategy", [EarleyTrie, PushdownTrie])
+def test_special_tokens_are_refused(strategy: type[EarleyTrie | PushdownTrie]) -> None:
+    backend = strategy(load_tokenizer("llama3").vocabulary, proper=True)
+    with pytest.raises(UnsupportedConstraint, match=r"has the special token .*eot_id"):
+        backend.compile(Grammar('start: "a" (<|eot_id|> | "b")'))

@@ -13,7 +13,8 @@ import pytest
 import tokdfa
 from tests.walks import mask_of as allowed_by
 from tokdfa.backends.region_budget import think_first
-from tokdfa.errors import ArgumentError, OptionError, TokenRefused
+from tokdfa.backends.shortest_ends import ShortestEnds
+from tokdfa.errors import ArgumentError, LimitExceeded, OptionError, TokenRefused, UnsupportedConstraint
 from tokdfa.grammar.parts import json, regex
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -157,3 +158,22 @@ def test_errors() -> None:
     for end in ("", regex("a|b")):
         with pytest.raises(OptionError, match="needs an end"):
             think_first("a", VOCAB, 9, end=end)
+    with pytest.raises(UnsupportedConstraint, match="leave proper=True out"):
+        think_first("a", tokdfa.load_tokenizer("mistral-v1"), 20, proper=True)
+
+
+def test_an_error_leaves_a_matcher_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = think_first("a", VOCAB, 5, begin="<t>", end="<e>")
+    for matcher in (compiled.start(), compiled.start(max_tokens=9)):
+        before = allowed_by(matcher)
+
+        def too_much(*_: object) -> bool:
+            raise LimitExceeded("too much work", limit="step_seconds", value=1)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ShortestEnds, "is_within", too_much)
+            for ask in (matcher.allows, matcher.advance):
+                with pytest.raises(LimitExceeded):
+                    ask(before[0])
+        assert allowed_by(matcher) == before
+        matcher.advance(before[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -128,6 +130,32 @@ def test_changes_wait_until_masks_are_written(monkeypatch: pytest.MonkeyPatch) -
     assert filled.done(), "advance waited"
     assert masks.mask_to_ids(filled.result()[0]).tolist() == [ord("a"), TOKENS.index(b"ab")]
     assert masks.mask_to_ids(batch.fill()[0]).tolist() == [ord("b")]
+
+
+def test_a_child_of_a_fork_fills(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = BatchMatcher(VOCAB, rows=1)
+    batch.put(0, tokdfa.compile(tokdfa.Regex("ab"), VOCAB, "brute_force").start())
+    batch.fill_async().result(30)
+    go, real = threading.Event(), BruteForceMatcher._fill
+
+    def slow(self: Any, state: int, out: Any) -> None:
+        assert go.wait(60)
+        real(self, state, out)
+
+    monkeypatch.setattr(BruteForceMatcher, "_fill", slow)
+    filled = batch.fill_async()  # the child has no thread that would ever end it
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        try:
+            monkeypatch.undo()
+            batch.advance([ord("a")])
+            os._exit(masks.mask_to_ids(batch.fill_async().result(20)[0]).tolist() != [ord("b")])
+        finally:
+            os._exit(1)
+    go.set()
+    filled.result(60)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_masks_of_torch_and_those_that_do_not_fit() -> None:

@@ -104,17 +104,23 @@ class EndingMatcher(Matcher):
 
     def _advance(self, token: int) -> None:
         self.inner.advance(token)
-        if not self.inner.is_finished() and not self._is_within(self.tokens_left - 1):
+        try:
+            if not (self.inner.is_finished() or self._is_within(self.tokens_left - 1)):
+                raise TokenRefused(
+                    token, f"no text that goes on with it ends within the {self.tokens_left} tokens left"
+                )
+        except BaseException:  # such as LimitExceeded
             self.inner.rollback(1)
-            raise TokenRefused(token, f"no text that goes on with it ends within the {self.tokens_left} tokens left")
+            raise
 
     def _allows(self, token: int) -> bool:
         if not self.inner.allows(token):
             return False
         self.inner.advance(token)
-        allowed = self.inner.is_finished() or self._is_within(self.tokens_left - 1)
-        self.inner.rollback(1)
-        return allowed
+        try:
+            return self.inner.is_finished() or self._is_within(self.tokens_left - 1)
+        finally:
+            self.inner.rollback(1)
 
     def _is_within(self, tokens: int) -> bool:
         with self._working:

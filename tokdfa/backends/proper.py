@@ -73,6 +73,8 @@ class WithProper(Backend):
         return "proper" if self.settings["proper"] else "all"
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
+        if self.settings["proper"] and isinstance(constraint, Grammar):
+            _check_no_special_tokens(constraint)
         plain = self._compile_plain(constraint)
         if not self.settings["proper"]:
             return plain
@@ -170,6 +172,19 @@ class ProperFilter(StateMatcher[tuple[Any, Any]]):
 
     def _fork_empty(self) -> ProperFilter:
         return ProperFilter(self._text, self._proper, self._liveness)
+
+
+def _check_no_special_tokens(grammar: Grammar) -> None:
+    """Raises UnsupportedConstraint: the automaton of proper sequences has no special tokens."""
+    from tokdfa.grammar.cfg import SpecialTokens
+    from tokdfa.grammar.lark_reader import read_grammar
+
+    special = next((one for one in read_grammar(grammar).lexemes if isinstance(one, SpecialTokens)), None)
+    if special is not None:
+        raise UnsupportedConstraint(
+            f"the grammar has the special token {special.name}, and proper sequences are those of texts; leave "
+            "proper=True out, or write it as text"
+        )
 
 
 def goes_on_to_an_end(tokenizer: Tokenizer, constraint: Grammar | JsonSchema) -> bool:

@@ -30,7 +30,7 @@ from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
-from tokdfa.errors import ArgumentError, TokenRefused
+from tokdfa.errors import ArgumentError, UnsupportedConstraint
 from tokdfa.grammar.parts import (
     NOTHING,
     Part,
@@ -80,8 +80,11 @@ def think_first(
     and `options`: what compiles the whole.
 
     Raises ArgumentError for a budget that is too small to close the region, OptionError for an empty end and what is no
-    mark, and what compiling raises.
+    mark, UnsupportedConstraint for proper sequences, whose number of tokens to the end is not known, and what compiling
+    raises.
     """
+    if options.get("proper"):
+        raise UnsupportedConstraint("a region's tokens are counted over all ways to spell it; leave proper=True out")
     vocabulary = as_vocabulary(vocab)
     first, last = _mark(begin, "begin", vocabulary), _mark(end, "end", vocabulary)
     region = tag(first, end=last) if first != NOTHING else up_to(last)
@@ -203,7 +206,7 @@ class BudgetedMatcher(Matcher):
         if is_open:
             try:
                 self._region.advance(token)
-            except TokenRefused:
+            except BaseException:  # such as LimitExceeded
                 self._inner.rollback(1)
                 raise
 

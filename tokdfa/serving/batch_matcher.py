@@ -15,6 +15,7 @@ until its last sequence ends can sample something harmless there; taking that ch
 
 from __future__ import annotations
 
+import os
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ class BatchMatcher:
         self._all = masks.mask_from_ids(range(self.vocab.size), self.vocab.size)
         self._filling: Future[Any] | None = None
         self._pool: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
 
     def __len__(self) -> int:
         return len(self._matchers)
@@ -176,6 +178,8 @@ class BatchMatcher:
     def _wait(self) -> None:
         """Until nobody fills; its errors are for whoever asks the future."""
         filling, self._filling = self._filling, None
+        if self._process != os.getpid():  # the child of a fork has no thread that fills
+            self._process, self._pool, filling = os.getpid(), None, None
         if filling is not None:
             filling.exception()
 
