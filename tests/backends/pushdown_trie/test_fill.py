@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 
@@ -14,7 +15,7 @@ from tests.backends.pushdown_trie import LEXERS, machine_of, make_everything_wid
 from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, short_texts
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
-from tokdfa.backends.pushdown_trie import fill, partition, partition_lookup
+from tokdfa.backends.pushdown_trie import fill, partition, partition_lookup, slices
 from tokdfa.backends.pushdown_trie.arrays import M_PRUNES, OWN
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.rows import LOOPS
@@ -97,12 +98,14 @@ WIDE = [
     'start: (x "!" | c | y)+\nx[lazy]: /(.|\\n)*END/\nc[lazy]: /[^!]*[dD]/\ny: /(.|\\n)+/\n',
     "start: W+\nW: /[^ ]+ ?/\n%ignore /#[^\\n]*\\n/\n",
     "start: A | B | C\nA: /[^a]*a/\nB: /[^b]*b/\nC: /[^c]*c/\n",
+    'start: (W | C W | B "!")*\nW: /[a-z]+/\nC: " "\nB: / [a-m]/\n',
 ]
 
 
+@pytest.mark.parametrize("prepared", [False, True])
 @pytest.mark.parametrize("lexer", LEXERS)
 @pytest.mark.parametrize("grammar", WIDE)
-def test_wide_texts_of_a_real_vocabulary(grammar, lexer, monkeypatch):
+def test_wide_texts_of_a_real_vocabulary(grammar, lexer, prepared, monkeypatch):
     """Token by token over part of a real vocabulary, with more subtrees than usual."""
     monkeypatch.setattr(fill, "SUBTREE", 20)
     whole = load_tokenizer("mistral-v1").vocabulary
@@ -110,6 +113,11 @@ def test_wide_texts_of_a_real_vocabulary(grammar, lexer, monkeypatch):
     tokens = [whole.token_bytes(token) for token in sorted({*range(3, 262), *rng.sample(range(262, 32_000), 3000)})]
     vocab = Vocabulary([*tokens, b""], end_tokens=[len(tokens)])
     machine = machine_of(grammar, lexer, vocab)
+    if prepared:
+        monkeypatch.setattr(slices, "LEAST_NODES", 0)
+        monkeypatch.setattr(partition, "DENSE", 10)
+        machine.pool.slices.make_all()
+        assert len(machine.pool.slices.made) == 2
     sizes = [size for seed in range(2) for size in check_walk(machine, vocab, seed, 4)]
     assert max(sizes) > 500
 
@@ -126,6 +134,21 @@ def test_what_a_lazy_terminal_cuts_off_is_taken_from_no_partition(letters):
         assert tokens_of(fast, machine, row) == tokens_of(plain, machine, row)
         row = machine.run_text(b"(", row)
     assert 555 not in tokens_of(fast, machine, row)
+
+
+def test_most_tokens_begin_with_two_blanks(monkeypatch):
+    """What serves below one blank, where most tokens are, serves nowhere else."""
+    monkeypatch.setattr(slices, "LEAST_NODES", 0)
+    monkeypatch.setattr(partition, "DENSE", 10)
+    monkeypatch.setattr(fill, "SUBTREE", 20)
+    words = [bytes(word) for word in itertools.product(b"abcdefgh", repeat=3)]
+    texts = [*(b"  " + word for word in words), *(b" " + word[:2] for word in words), *words]
+    vocab = Vocabulary([*dict.fromkeys(texts), b" ", b"  ", b""], end_tokens=[2 + len(dict.fromkeys(texts))])
+    for lexer in LEXERS:
+        machine = machine_of("start: W+\nW: /[a-z]+/\n%ignore / +/\n", lexer, vocab)
+        machine.pool.slices.make_all()
+        for seed in range(4):
+            check_walk(machine, vocab, seed)
 
 
 def test_a_vocabulary_without_texts():

@@ -12,13 +12,15 @@ from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD
 from tokdfa.backends.pushdown_trie import partition, slices
 from tokdfa.backends.pushdown_trie.arrays import STRICT
-from tokdfa.backends.pushdown_trie.pool import Pool
+from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS
+from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import Regex
 from tokdfa.grammar import lexeme_automata
 from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
+from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
 def start_of(states, pattern):
@@ -80,6 +82,17 @@ def test_against_all_strings(explicit, monkeypatch):
     assert len(seen) == 4
 
 
+def test_a_grammar_finds_slices_where_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr(slices, "LEAST_NODES", 0)
+    made = []
+    for is_prepared, options in [(False, {}), (True, {}), (True, {"slices": False}), (True, {"shared": False})]:
+        vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b" a", b" b", b""], end_tokens=[258])
+        if is_prepared:
+            PushdownTrie(vocab, **options).prepare("grammar")
+        made.append(list(pool_of(vocab).slices.made))
+    assert made == [[], [0, 1 + vocab.trie.order.tolist().index(32)], [], []]
+
+
 def test_all_slices_made_before_are_those_that_would_be_made(monkeypatch):
     """The largest slice inside of a state is found and served alike, whether the others are there or not."""
     monkeypatch.setattr(slices, "LEAST_NODES", 0)
@@ -88,7 +101,7 @@ def test_all_slices_made_before_are_those_that_would_be_made(monkeypatch):
     after.slices.make_all()
     made, found = after.partitions.made, []
     for pattern in ("[a-z]*", "[0-9A-Za-z]*x", "[^@]*", "[ab]+"):
-        parts = [(pool.slices.within(start_of(pool, pattern)), pool.partitions) for pool in (before, after)]
+        parts = [(pool.slices.within(0, start_of(pool, pattern)), pool.partitions) for pool in (before, after)]
         inside = [
             [] if part < 0 or kept.part_dense[part] < 0 else kept.dense[kept.part_dense[part]].tolist()
             for part, kept in parts

@@ -106,8 +106,7 @@ class PushdownTables(CompiledConstraint):
             settings["table_mb"] << 20,
             bound=self.bound,
             first_bytes=settings["first_bytes"],
-            # a grammar's terminals are few, and gain less than the slices of the vocabulary take
-            slices=settings["slices"] and self.constraint.kind != "grammar",
+            slices=settings["slices"],
         )
         return TableGeneration(self, machine)
 

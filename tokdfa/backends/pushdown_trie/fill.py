@@ -53,9 +53,11 @@ from tokdfa.backends.pushdown_trie.items import item_left, wide_state
 from tokdfa.backends.pushdown_trie.lone import LEAVES, lone_item, lone_reads, lone_row, step_lone
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NOT_LISTED,
+    W_BELOW,
     W_DEPTH,
     W_LEFT,
     W_NODES,
+    W_SHARE,
     W_SIGNATURE,
     W_SIZE,
     W_STATE,
@@ -63,11 +65,12 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     begin_subtree,
     follow_guide,
     guide_of,
-    is_served,
     mix,
+    serve_subtree,
     take_loops,
+    wide_row,
 )
-from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_CUT, ROW_WIDE
+from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_CUT
 from tokdfa.backends.pushdown_trie.steps import border_of, reads_byte, step_loops, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
@@ -134,7 +137,7 @@ class Filler:
             np.bitwise_and(out, short[: len(out)], out=out)
             counts[W_SIGNATURE] ^= 1 + left
         if counts[W_WANTED]:
-            pool.divide_wanted()
+            pool.divide_wanted(machine.slices)
         return count
 
     def _go_on(self, machine: Machine, row: int, out: Mask, how: int, count: int) -> int:
@@ -231,10 +234,10 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
     if how & HOW_RESUMES:
         at = pool.walk_at
         inside, waiting, first, here, stop, base, of_state = at[0] != 0, at[1], at[2] != 0, at[3], at[4], at[5], at[6]
-        frame, listed, signature, visited = at[7], at[8], np.uint64(at[9]), at[10]
+        frame, listed, signature, visited, is_whole = at[7], at[8], np.uint64(at[9]), at[10], at[11] != 0
     else:
         deferred[0, 0], deferred[0, 1], deferred[0, 2] = 0, start, -1
-        inside, waiting, first = False, np.int64(1), True
+        inside, waiting, first, is_whole = False, np.int64(1), True, True
         here = stop = base = frame = np.int64(0)
         of_state = np.int64(-1)
         listed, signature, visited = np.int64(0), np.uint64(0), np.int64(0)
@@ -246,17 +249,19 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 pay((visited - paid) * NODE_WORK)
                 paid = visited
             below, row = np.int64(deferred[waiting - 1, 0]), np.int64(deferred[waiting - 1, 1])
-            status = np.int64(close_row(row, machine, pool))
+            status, source = close_row(row, machine, pool), np.int64(-1)
+            if status == OK and how & HOW_PARTITIONS:
+                status, source = wide_row(row, machine, pool)
             if status != OK:
                 break
-            here, stop, base = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0)
+            here, stop, base, is_whole = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0), below <= 0
             of_state, part, mixed = np.int64(-1), np.int64(-1), signature
             if below < 0:
                 part = ~below
-            elif how & HOW_PARTITIONS and machine.row_flags[row] & ROW_WIDE:
+            elif source >= 0:
                 passed = np.int64(deferred[waiting - 1, 2])
                 status, part, of_state, first, mixed = begin_subtree(
-                    below, row, passed, first, signature, words, machine, pool
+                    below, row, source, passed, first, signature, words, machine, pool
                 )
                 if status != OK:
                     break
@@ -282,8 +287,9 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             places[0, FRAME_STOP] = places[0, FRAME_END] = stop
             if here < stop:
                 frame = _enter_branch(here, machine.row_reads, 4 * row, stop, frame, pool)
-            if frame and how & HOW_PARTITIONS and part < 0 and not machine.row_flags[row] & ROW_CUT:
-                waiting, listed, signature = take_loops(row, deferred, listed, signature, words, machine, pool)
+            source = source if source >= 0 else row
+            if frame and how & HOW_PARTITIONS and part < 0 and not machine.row_flags[source] & ROW_CUT:
+                waiting, listed, signature = take_loops(row, source, deferred, listed, signature, words, machine, pool)
             inside = True
         while True:
             while here >= places[frame, FRAME_STOP] and frame > 0:
@@ -351,9 +357,22 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 if target < 0:
                     here = following
                     continue
-            is_open = guide == -1 and following - here > LEAST_BELOW
+            is_open, is_served = guide == -1 and following - here > LEAST_BELOW, False
+            below, passed = here + 1, of_state
             if is_open:
-                status = np.int64(close_row(target, machine, pool))
+                status, source = close_row(target, machine, pool), np.int64(-1)
+                if status == OK and how & HOW_PARTITIONS:
+                    status, source = wide_row(target, machine, pool)
+                if source >= 0:
+                    for k in range(depth + 1):
+                        if passed >= 0:
+                            passed = np.int64(pool.transitions[passed * 256 + path[k]])
+                    if depth == 0 and is_whole and following - here > pool.walk_meta[W_SHARE]:
+                        below = np.int64(pool.walk_meta[W_BELOW])  # most of it, in a rest: what serves all of it serves
+                    if following - here > subtree and waiting < len(deferred):
+                        status, is_served = serve_subtree(
+                            target, source, below, following - here - 1, passed, machine, pool
+                        )
                 if status != OK:
                     break
             rows[depth + 1], guides[depth + 1] = target if guide == -1 else -1, guide
@@ -370,18 +389,13 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 frame = _enter_branch(here, walk_reads, 4 * (depth + 1), following, frame, pool)
             if not is_open:
                 continue
-            if how & HOW_PARTITIONS and machine.row_flags[target] & ROW_WIDE:
-                passed = of_state
-                for k in range(depth + 1):
-                    if passed >= 0:
-                        passed = np.int64(pool.transitions[passed * 256 + path[k]])
-                is_large = following - here >= subtree and waiting < len(deferred)
-                if is_large and is_served(target, here, following - here, passed, machine, pool):
-                    deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = here, target, passed
+            if source >= 0:
+                if is_served:
+                    deferred[waiting, 0], deferred[waiting, 1], deferred[waiting, 2] = below, target, passed
                     waiting += 1
                     here = following
                     continue
-                guide = guide_of(target, passed, machine, pool)
+                guide = guide_of(target, source, passed, machine, pool)
                 guides[depth + 1] = guide
                 if guide >= 0:
                     continue
@@ -399,7 +413,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
     if status != OK:
         at = pool.walk_at
         at[0], at[1], at[2], at[3], at[4], at[5], at[6] = inside, waiting, first, here, stop, base, of_state
-        at[7], at[8], at[9], at[10] = frame, listed, np.int64(signature), visited
+        at[7], at[8], at[9], at[10], at[11] = frame, listed, np.int64(signature), visited, is_whole
         return MISSING - status
     machine.meta[M_NODES] += visited
     if accepts:

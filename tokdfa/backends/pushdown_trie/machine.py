@@ -76,7 +76,7 @@ class Machine(MachineTables):
         first_bytes: bool = True,
         slices: bool = True,
     ) -> None:
-        self.pool, self._slices = pool, slices
+        self.pool, self.slices = pool, slices
         with pool.lock:
             bound = bound or BoundProgram(program, pool.automata)
             super().__init__(bound, pool.spare_tables, max_items, max_bytes, first_bytes)
@@ -242,7 +242,10 @@ class Machine(MachineTables):
         if status == a.NEEDS_POOL:
             self.pool.automata.fill_rows([int(self.meta[a.M_STATE])])
         elif status == a.NEEDS_PARTITION:
-            self.pool.divide(int(self.meta[a.M_PLACE]), int(self.meta[a.M_STATE]), self._slices)
+            below = int(self.meta[a.M_PLACE])
+            self.pool.divide(
+                below, int(self.meta[a.M_STATE]), self.slices, below != 0 or bool(self.meta[a.M_STATE] & a.OWN)
+            )
         elif status == a.NEEDS_CODE:  # another machine may have had it written
             self.bound.write(int(self.meta[a.M_PLACE]))
             self.follow_program()

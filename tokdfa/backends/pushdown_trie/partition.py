@@ -115,9 +115,9 @@ class Partitions:
         """How many nodes the rest of a partition has."""
         return int(self.part_nodes[part, 1] - self.part_nodes[part, 0])
 
-    def share(self, state: int, part: int) -> None:
-        """Have a partition of the whole trie serve another state, too."""
-        self._enter(state, part)
+    def share(self, below: int, state: int, part: int) -> None:
+        """Have a partition below a node serve another state, too."""
+        self._enter(below << KEY_SHIFT | state, part)
 
     @property
     def nbytes(self) -> int:
@@ -146,7 +146,7 @@ class Partitions:
     def divide(self, below: int, state: int, automata: AutomatonTable, within: int = -1) -> None:
         """Make the partition below a node by a state, and the rows of lazy automata that it needs.
 
-        `within`: a partition of the whole trie, all of whose tokens are inside; then only its rest is walked. Nothing
+        `within`: a partition of the same, all of whose tokens are inside; then only its rest is walked. Nothing
         is made if the node lay in a rest that is dropped; whoever asked begins again. Raises what making a row raises.
         """
         begin, end = self.extent(below) if within < 0 else self.part_nodes[within].tolist()
@@ -175,9 +175,9 @@ class Partitions:
         """Whether the partition below a node by a state is made."""
         return bool(look_up(below << KEY_SHIFT | state, self.part_keys, self.part_slots) >= 0)
 
-    def dense_of(self, state: int) -> tuple[int, npt.NDArray[np.uint32] | None]:
-        """(number, words of what is inside) of the partition of the whole trie by a state; None if they are a list."""
-        part = int(look_up(state, self.part_keys, self.part_slots))
+    def dense_of(self, below: int, state: int) -> tuple[int, npt.NDArray[np.uint32] | None]:
+        """(number, words of what is inside) of the partition below a node by a state; None if they are a list."""
+        part = int(look_up(below << KEY_SHIFT | state, self.part_keys, self.part_slots))
         dense = int(self.part_dense[part])
         return part, self.dense[dense] if dense >= 0 else None
 

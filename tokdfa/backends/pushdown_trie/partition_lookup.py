@@ -23,19 +23,24 @@ from tokdfa.backends.pushdown_trie.arrays import (
     find_partition,
     zeros_by_page,
 )
+from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.items import string_state, wide_state
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, WIDE
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, ROW_MIDDLE, ROW_WIDE, WIDE
+from tokdfa.backends.pushdown_trie.steps import end_row
 from tokdfa.core.jit import kernel
 from tokdfa.program.program import FIRST, NAMES, NAMES_TABLE, OPERATION, TERMINAL
+from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.mask_store import NARROW, count_ones
+from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.partition import TrieParts
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: `walk_meta`: nodes of the vocabulary's trie, its depth, V; the signature of the last mask, and how many partitions it
-#: wants for those to come; PARTITION_WORK; of a string whose bound is near the characters left, or -1, and its state.
-W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_WANTED, W_PRICE, W_LEFT, W_STATE = range(8)
+#: wants for those to come; PARTITION_WORK; of a string whose bound is near the characters left, or -1, and its state;
+#: what `largest_subtree` finds.
+W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_WANTED, W_PRICE, W_LEFT, W_STATE, W_BELOW, W_SHARE = range(10)
 #: For the number of tokens listed: with what may come it stays less than 0.
 NOT_LISTED = -(1 << 40)
 #: A rest of so many nodes is good enough not to make further partitions for the same row.
@@ -50,6 +55,20 @@ MET_BITS = 14
 MAX_CHAIN = 100_000
 #: So many subtrees a walk puts off at most, others it walks. There is room for one rest for each byte.
 MOST_DEFERRED = 1_024
+
+
+def largest_subtree(nodes: npt.NDArray[np.uint64]) -> tuple[int, int]:
+    """(what stands for the subtree below the byte that most tokens begin with, how many nodes only it has below one).
+
+    The second is that of the second largest, or half of its own.
+    """
+    sizes, here = [(0, -1), (0, -1)], 0
+    while here < len(nodes):
+        following = int(nodes[here]) >> NEXT_SHIFT & MAX_NODES
+        sizes.append((following - here, here + 1))
+        here = following
+    (second, _), (first, below) = sorted(sizes)[-2:]
+    return below, max(second, first // 2)
 
 
 class WalkScratch:
@@ -79,7 +98,7 @@ class WalkScratch:
         self.chain: npt.NDArray[np.int32] = zeros_by_page(MAX_CHAIN)
         self.end_tokens: npt.NDArray[np.int32] = np.array(end_tokens, dtype=np.int32)
         self.walk_meta: npt.NDArray[np.int64] = np.array(
-            [len(trie.nodes), trie.depth_limit, trie.size, 0, 0, PARTITION_WORK, -1, 0]
+            [len(trie.nodes), trie.depth_limit, trie.size, 0, 0, PARTITION_WORK, -1, 0, *largest_subtree(trie.nodes)]
         )
         #: Where a walk stopped for want of something, as `fill` writes and reads it.
         self.walk_at: npt.NDArray[np.int64] = np.zeros(12, dtype=np.int64)
@@ -160,7 +179,42 @@ def bytes_read(state, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def begin_subtree(below, row, passed, first, signature, words, machine, pool):  # type: ignore[no-untyped-def]
+def wide_row(row, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the row whose wide states serve a closed row, -1 if none has any).
+
+    In the middle of a lexeme that may end, such as a blank, a byte that it does not read is one of the border after it.
+    So states of that border serve, too, if they read none of the bytes that the lexeme goes on with (`is_barred`).
+    """
+    if machine.row_flags[row] & ROW_WIDE:
+        return np.int64(OK), np.int64(row)
+    if not machine.row_flags[row] & ROW_MIDDLE:
+        return np.int64(OK), np.int64(-1)
+    status, border = end_row(row, machine, pool)
+    if status != OK or border < 0:
+        return np.int64(status), np.int64(-1)
+    status = close_row(border, machine, pool)
+    if status != OK or not machine.row_flags[border] & ROW_WIDE:
+        return np.int64(status), np.int64(-1)
+    return np.int64(OK), np.int64(border)
+
+
+@kernel
+def is_barred(state, row, source, machine, pool):  # type: ignore[no-untyped-def]
+    """Whether a state of `source`, which is `wide_row` of a row, does not serve that, as its lexemes go on first."""
+    if source == row:
+        return False
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        other = (machine.live_items[k] >> STACK_BITS) & STATE_MASK
+        if pool.transitions[other * 256] == UNKNOWN:
+            return True
+        for quarter in range(4):
+            if pool.reads[other, quarter] & pool.reads[state, quarter]:
+                return True
+    return False
+
+
+@kernel
+def begin_subtree(below, row, source, passed, first, signature, words, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the partition whose rest is to be walked or -1: none, the state it is of, whether nothing was set yet,
     the signature) in a wide row below a node (`tokdfa.backends.pushdown_trie.partition`).
 
@@ -172,14 +226,18 @@ def begin_subtree(below, row, passed, first, signature, words, machine, pool):  
     last, missing, reads = np.int64(-1), np.int64(-1), np.int64(-1)
     alone = is_alone(row, machine, pool)
     depth = pool.walk_meta[W_DEPTH]
-    for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], below, machine.row_flags[row], alone, depth, machine, pool)
+    for k in range(machine.live_begin[source], machine.live_end[source]):
+        wide = wide_state(machine.live_items[k], below, machine.row_flags[source], alone, depth, machine, pool)
         state = wide & STATE_PART
-        if wide < 0 or state == passed:
+        if wide < 0 or state == passed or is_barred(state, row, source, machine, pool):
             continue
-        if below == 0 and wide == state and pool.flags[state] & LOOPS:
-            continue  # its rest would be most of the trie: `take_loops` has one of what it reads
         known = np.int64(pool.partition_class[state])
+        if below == 0 and wide == state and pool.flags[state] & LOOPS:
+            # its rest would be most of the trie: `take_loops` has one of what it reads, at once if a slice serves it
+            if _is_new(below, (known if known >= 0 else state) | OWN, pool):
+                machine.meta[M_PLACE], machine.meta[M_STATE] = below, state | OWN
+                return NEEDS_PARTITION, best, chosen, first, signature
+            continue
         if known >= 0:
             known |= wide & ~STATE_PART
             if known == last:
@@ -194,7 +252,7 @@ def begin_subtree(below, row, passed, first, signature, words, machine, pool):  
         size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
         if size < least:
             best, least, chosen = part, size, state
-    if missing >= 0 and least > SMALL_REST:
+    if missing >= 0 and least > SMALL_REST and (below == 0 or _is_new(below, missing, pool)):
         machine.meta[M_PLACE], machine.meta[M_STATE] = below, missing
         return NEEDS_PARTITION, best, chosen, first, signature
     if best >= 0:
@@ -204,25 +262,39 @@ def begin_subtree(below, row, passed, first, signature, words, machine, pool):  
 
 
 @kernel
-def is_served(row, below, size, passed, machine, pool):  # type: ignore[no-untyped-def]
-    """Whether a partition of a subtree of `size` nodes serves a row by one of its wide states, `passed` left out.
+def serve_subtree(row, source, below, size, passed, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, whether a partition of a subtree of `size` nodes serves a row by one of its wide states, `passed` left
+    out).
 
     One that is missing is wanted, for the masks to come, when walks without it have cost as much as it will: so no
     more is ever spent than twice what was best, and a first visit costs a walk (Karlin et al. 1988, ski rental).
     """
-    depth, wanted = pool.walk_meta[W_DEPTH], np.int64(-1)
-    for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], below, machine.row_flags[row], False, depth, machine, pool)
+    depth, wanted, alone = pool.walk_meta[W_DEPTH], np.int64(-1), is_alone(row, machine, pool)
+    for k in range(machine.live_begin[source], machine.live_end[source]):
+        wide = wide_state(machine.live_items[k], below, machine.row_flags[source], alone, depth, machine, pool)
         state = wide & STATE_PART
-        if wide < 0 or state == passed:
+        if wide < 0 or state == passed or is_barred(state, row, source, machine, pool):
             continue
         known = np.int64(pool.partition_class[state])
         wanted = (known if known >= 0 else state) | wide & ~STATE_PART
         if known >= 0 and find_partition(below, wanted, pool) >= 0:
-            return True
+            return np.int64(OK), True
+        if below == pool.walk_meta[W_BELOW] and _is_new(below, wanted, pool):
+            machine.meta[M_PLACE], machine.meta[M_STATE] = below, wide
+            return np.int64(NEEDS_PARTITION), False
     if wanted >= 0:
         _note_wanted(below, wanted, size, pool.walk_meta[W_PRICE] * (SIZE_UNIT + size) // SIZE_UNIT, pool)
-    return False
+    return np.int64(OK), False
+
+
+@kernel
+def _is_new(below, state, pool):  # type: ignore[no-untyped-def]
+    """Whether nobody has walked for want of a partition, or asked this, yet."""
+    spot = mix(mix(np.uint64(0), below), state) >> np.uint64(64 - MET_BITS)
+    if pool.walk_met[spot]:
+        return False
+    pool.walk_met[spot] = 1
+    return True
 
 
 @kernel
@@ -238,13 +310,13 @@ def _note_wanted(below, state, nodes, work, pool):  # type: ignore[no-untyped-de
 
 
 @kernel
-def guide_of(row, passed, machine, pool):  # type: ignore[no-untyped-def]
+def guide_of(row, source, passed, machine, pool):  # type: ignore[no-untyped-def]
     """The wide state of a closed row, with its kind, that reads the most bytes, or -1; `passed` is left out."""
     depth, guide, most = pool.walk_meta[W_DEPTH], np.int64(-1), np.int64(-1)
-    for k in range(machine.live_begin[row], machine.live_end[row]):
-        wide = wide_state(machine.live_items[k], np.int64(1), machine.row_flags[row], False, depth, machine, pool)
+    for k in range(machine.live_begin[source], machine.live_end[source]):
+        wide = wide_state(machine.live_items[k], np.int64(1), machine.row_flags[source], False, depth, machine, pool)
         state = wide & STATE_PART
-        if wide < 0 or state == passed:
+        if wide < 0 or state == passed or is_barred(state, row, source, machine, pool):
             continue
         count = bytes_read(state, pool)
         if count > most:
@@ -262,7 +334,7 @@ def follow_guide(guide, byte, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_loops(row, deferred, listed, signature, words, machine, pool):  # type: ignore[no-untyped-def]
+def take_loops(row, source, deferred, listed, signature, words, machine, pool):  # type: ignore[no-untyped-def]
     """(how many rests of partitions were put off, tokens listed, the signature): what states that loop read over and
     over.
 
@@ -273,10 +345,12 @@ def take_loops(row, deferred, listed, signature, words, machine, pool):  # type:
     taken, asked = pool.frame_left[0], machine.reads
     taken[:] = 0
     asked[:] = 0
-    for k in range(machine.live_begin[row], machine.live_end[row]):
+    for k in range(machine.live_begin[source], machine.live_end[source]):
         item = machine.live_items[k]
         state = (item >> STACK_BITS) & STATE_MASK
         if machine.code[item >> PLACE_SHIFT, OPERATION] != TERMINAL or not pool.flags[state] & LOOPS:
+            continue
+        if is_barred(state, row, source, machine, pool):
             continue
         reads = pool.reads[state]
         if reads[0] & taken[0] | reads[1] & taken[1] | reads[2] & taken[2] | reads[3] & taken[3]:

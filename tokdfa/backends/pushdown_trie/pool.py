@@ -13,12 +13,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from tokdfa.backends.pushdown_trie.arrays import ALONE, POOL_FIELDS, STATE_PART, PoolArrays
+from tokdfa.backends.pushdown_trie.arrays import ALONE, OWN, POOL_FIELDS, STATE_PART, PoolArrays
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.lengths import TokenLengths
 from tokdfa.backends.pushdown_trie.machine_tables import SpareTables
 from tokdfa.backends.pushdown_trie.partition import Partitions, TrieParts
-from tokdfa.backends.pushdown_trie.partition_lookup import SMALL_REST, W_WANTED, WalkScratch
+from tokdfa.backends.pushdown_trie.partition_lookup import SMALL_REST, W_BELOW, W_WANTED, WalkScratch
 from tokdfa.backends.pushdown_trie.slices import Slices
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
@@ -43,9 +43,9 @@ class Pool:
         self.byte_data, self.offsets = vocab.byte_data, vocab.offsets
         self.automata = AutomatonTable(vocab)
         self.partitions = Partitions(trie)
-        self.slices = Slices(self.automata, self.partitions)
         self.lengths = TokenLengths(trie, self.automata)
         self.walk = WalkScratch(trie, vocab.end_tokens)
+        self.slices = Slices(self.automata, self.partitions, self.walk.counts[W_BELOW])
         self.spare_tables = SpareTables()
         #: Memory of masks of constraints that are gone (`tokdfa.vocabulary.mask_store`).
         self.spare_masks: list[npt.NDArray[np.int32]] = []
@@ -73,23 +73,26 @@ class Pool:
         partitions = self._partition_bytes if self._structs else self.partitions.nbytes
         return self.automata.nbytes + partitions + self.lengths.nbytes
 
-    def divide(self, below: int, state: int, use_slices: bool = True) -> None:
+    def divide(self, below: int, state: int, use_slices: bool = True, asks: bool = False) -> None:
         """Make the partition below a node of the trie by a state, and the rows of lazy automata that it needs.
 
-        `state` with the bits STRICT, ALONE and OWN: that of this kind. `use_slices`: begin with a slice.
+        `state` with the bits STRICT, ALONE and OWN: that of this kind. `use_slices`: begin with a slice. `asks`: only
+        if there is one that serves.
         """
         automata, parts = self.automata, self.partitions
         kind, state = state & ~STATE_PART, automata.class_of(state & STATE_PART)
         if parts.has(below, state | kind):
             return
         self._structs.clear()
-        within = self.slices.within(state | kind) if below == 0 and use_slices else -1
-        if within >= 0 and not kind & ALONE and parts.rest_size(within) <= SMALL_REST:
-            parts.share(state | kind, within)  # the state's own rest would not be much smaller
+        within = self.slices.within(below, state | kind) if use_slices else -1
+        if within < 0 and asks:
+            return
+        if within >= 0 and not kind & (ALONE | OWN) and (below or parts.rest_size(within) <= SMALL_REST):
+            parts.share(below, state | kind, within)  # a walk of the state's own rest would not be much shorter
             return
         parts.divide(below, state | kind, automata, within)
 
-    def divide_wanted(self) -> None:
+    def divide_wanted(self, use_slices: bool) -> None:
         """Make the partitions that the last mask, which is written, wants for those to come; what takes too much is not
         made.
         """
@@ -100,7 +103,7 @@ class Pool:
             if self.partitions.drops != drops:  # nodes of rests are gone
                 break
             with suppress(LimitExceeded):
-                self.divide(below, state)
+                self.divide(below, state, use_slices)
 
 
 _pools: WeakKeyDictionary[Vocabulary, Pool] = WeakKeyDictionary()

@@ -10,7 +10,9 @@ Whether a state can is decided by following the state and the slice's automaton 
 its length is bounded. So some slices are bounded, too.
 
 A slice is an automaton of the vocabulary's table; its tokens and the trie of the others are the partition of that
-automaton, made when a state first may read it, or with what most schemas need (`schema_tables`).
+automaton. Two fifths of the tokens begin with a blank, and after a blank most rows of a grammar read what they read
+before it. So there are slices of what is below that node, too. Those of the whole trie are made when a state first may
+read one, or all of them in advance (`PushdownTrie.prepare`).
 
 Source: 000, which takes slices into masks where a lexeme contains them (`tokdfa.backends.earley_trie.slices` does
 that). Here they serve partitions, which are exact, so the choice of slices changes only the time.
@@ -41,6 +43,11 @@ if TYPE_CHECKING:
 #: What may stand raw in a string; what of it ``.`` reads; what of that ``[^\s@]`` reads, as in addresses.
 _STRING = r'[^"\\\x00-\x1F]'
 _LINE = r'[^"\\\x00-\x1F\u2028\u2029]'
+#: Of that, what is no quote; what any free text may have, which is letters, digits, blanks, `,-._` and all that is not
+#: ASCII; and of that what is no blank, as its first character.
+_TEXT = r'[^"\'\\\x00-\x1F]'
+_PROSE = r"[^\x00-\x1F!-+/:-@\[-^`{-\x7F]"
+_PLAIN = r"[^\x00-+/:-@\[-^`{-\x7F\x85\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF]"
 _WORD = r'[^"\\\x00- @\x85\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF]'
 #: Regexes of the slices, those with few tokens first; the last one that serves is taken.
 PATTERNS = (
@@ -59,7 +66,10 @@ PATTERNS = (
     _WORD + "*",
     "[ 0-9A-Za-z]*",
     "[- 0-9A-Z_a-z]*",
+    _PLAIN + _PROSE + "*",
+    _PROSE + "*",
     _LINE + "{0,8}",
+    _TEXT + "*",
     _LINE + "{0,24}",
     _LINE + "*",
     _STRING + "*",
@@ -89,44 +99,49 @@ def slice_dfa(pattern: str) -> Dfa:
 
 
 class Slices:
-    """The slices of a vocabulary, made when they are first of use, and again when all partitions were dropped.
+    """The slices of a vocabulary, of the whole trie and `below` the node that most tokens begin with.
 
-    Not thread-safe: the lock of the vocabulary's pool is held.
+    Those of the whole trie are made when they are first of use, the others by `make_all`; and again when all partitions
+    were dropped. Not thread-safe: the lock of the vocabulary's pool is held.
     """
 
-    def __init__(self, automata: AutomatonTable, partitions: Partitions) -> None:
-        self._automata, self._partitions = automata, partitions
+    def __init__(self, automata: AutomatonTable, partitions: Partitions, below: int) -> None:
+        self._automata, self._partitions, self._places = automata, partitions, (0, below)
         self._pairs = PairSearch(MAX_PAIRS)
-        #: In the order in which they were made; only those with many tokens.
-        self.made: list[Slice] = []
-        self._found: dict[str, Slice | None] = {}
+        #: By place, in the order in which they were made; only those with many tokens.
+        self.made: dict[int, list[Slice]] = {}
+        self._found: dict[tuple[int, str], Slice | None] = {}
         self._starts: dict[str, tuple[int, int]] = {}
         self._drops = -1
         #: uint16: the bytes of each token; empty until it is needed.
         self._lengths = np.zeros(0, dtype=np.uint16)
 
-    def within(self, state: int) -> int:
+    def within(self, below: int, state: int) -> int:
         """The partition of the largest slice that is inside of the partition by a state, with its kind; or -1.
 
-        Makes rows of a lazy automaton that this partition needs. Raises what making a row raises.
+        `below`: the node that both are below. Makes rows of a lazy automaton that this partition needs. Raises what
+        making a row raises.
         """
         parts = self._partitions
-        if len(parts.trie.nodes) < LEAST_NODES or state & OWN:
+        if len(parts.trie.nodes) < LEAST_NODES or below not in self._places:
             return -1
         self._forget_dropped()
+        makes = below == 0 and not state & OWN  # then a slice takes no longer than the partition without it
+        if not makes and below not in self.made:
+            return -1
         automata, here = self._automata, state & STATE_PART
         if automata.transitions[256 * here] == UNKNOWN:
             automata.fill_rows([here])
         left = ~self._bytes_of(here)
         for pattern in reversed(PATTERNS):
-            start, first_bytes = self._start(pattern)
+            first_bytes = self._start(pattern)[1]
             if first_bytes & left:
                 continue
-            if pattern not in self._found:
-                self._found[pattern] = self._make(start)
+            if makes and (below, pattern) not in self._found:
+                self._make(below, pattern)
                 if parts.drops != self._drops:  # what was found before is gone; it is found anew next time
                     return -1
-            found = self._found[pattern]
+            found = self._found.get((below, pattern))
             if found is not None and self.reads(state, found.state, found.longest):
                 return found.part
         return -1
@@ -135,14 +150,15 @@ class Slices:
         """Make all slices of a large vocabulary."""
         self._forget_dropped()
         if len(self._partitions.trie.nodes) >= LEAST_NODES:
-            for pattern in PATTERNS:
-                if pattern not in self._found:
-                    self._found[pattern] = self._make(self._start(pattern)[0])
+            for below in self._places:
+                for pattern in PATTERNS:
+                    if (below, pattern) not in self._found:
+                        self._make(below, pattern)
 
     def _forget_dropped(self) -> None:
         """Begin anew if the partitions were dropped."""
         if self._drops != self._partitions.drops:
-            self.made, self._found, self._drops = [], {}, self._partitions.drops
+            self.made, self._found, self._drops = {}, {}, self._partitions.drops
 
     def _start(self, pattern: str) -> tuple[int, int]:
         """The state in which a slice's automaton begins, and the bytes that it reads there, as bits."""
@@ -174,20 +190,23 @@ class Slices:
         )
         return found == INSIDE
 
-    def _make(self, start: int) -> Slice | None:
-        """Make the partition of a slice, with the help of one that there is; None if it has few tokens."""
-        automata, parts = self._automata, self._partitions
-        if not parts.has(0, start):
-            smaller = [made for made in self.made if self.reads(start, made.state, made.longest)]
-            largest = max(smaller, key=lambda made: made.size).part if smaller else -1
-            parts.divide(0, start, automata, largest)
-        part, words = parts.dense_of(start) if parts.has(0, start) else (-1, None)
+    def _make(self, below: int, pattern: str) -> None:
+        """Make the partition of a slice, with the help of one that there is; it is no slice if it has few tokens."""
+        automata, parts, start = self._automata, self._partitions, self._start(pattern)[0]
+        made = self.made.setdefault(below, [])
+        if not parts.has(below, start):
+            smaller = [slice_ for slice_ in made if self.reads(start, slice_.state, slice_.longest)]
+            largest = max(smaller, key=lambda slice_: slice_.size).part if smaller else -1
+            parts.divide(below, start, automata, largest)
+        part, words = parts.dense_of(below, start) if parts.has(below, start) else (-1, None)
+        self._found[below, pattern] = None
         if words is None:
-            return None
+            return
         tokens = mask_to_ids(words.view(np.int32))
         if not len(self._lengths):
             depths = (parts.trie.nodes >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
             self._lengths = np.zeros(parts.trie.size + 1, dtype=np.uint16)
             self._lengths[parts.trie.nodes >> np.uint64(TOKEN_SHIFT)] = depths + np.uint64(1)
-        self.made.append(Slice(start, part, int(self._lengths[tokens].max()), len(tokens)))
-        return self.made[-1]
+        found = Slice(start, part, int(self._lengths[tokens].max()), len(tokens))
+        self._found[below, pattern] = found
+        made.append(found)

@@ -36,8 +36,9 @@ Int32 = npt.NDArray[np.int32]
 
 #: A state that reads at least so many different bytes is wide: its partition pays.
 WIDE_BYTES = 24
-#: A wide state that reads fewer is one of those with LOOPS, too: of a name, a number in hexadecimal.
-MOST_BYTES = 128
+#: A wide state that reads fewer is one of those with LOOPS, too: of a name, a number in hexadecimal. So is one that
+#: does not read the blank, with which most tokens begin: then it is twice as many, and none reads more.
+MOST_BYTES, BLANK = 128, 0x20
 #: A state from which so many bytes lead to states that loop is treated as one of them.
 LEAST_INTO_LOOPS = 8
 #: Columns of ``characters``.
@@ -223,7 +224,8 @@ def _enter_states_kernel(  # type: ignore[no-untyped-def]
                     reads[first + state, quarter] |= bytes_of[column, quarter]
         loops[state] = again and live < wide_bytes
         wide = ENDS if live == 0 else (WIDE if live >= wide_bytes else 0)
-        wide |= LOOPS if wide_bytes <= live < most_bytes else 0
+        most = most_bytes if table[state, byte_class[BLANK]] >= 0 else 2 * most_bytes
+        wide |= LOOPS if wide_bytes <= live < most else 0
         flags[first + state] = (ACCEPTS if accepting[state] else 0) | wide | (SHORTEST if is_shortest else 0)
         begin = 256 * (first + state)
         for byte in range(256):
