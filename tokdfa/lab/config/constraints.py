@@ -19,7 +19,7 @@ from tokdfa.lab.config.yaml_source import YamlSource, read_text
 from tokdfa.lab.measure.constraint_entry import CONSTRAINT_KEYS, ConstraintEntry, fault_of_keys
 from tokdfa.lab.measure.function_calls import draw_calls
 from tokdfa.lab.measure.growing import fill_grammar, fill_schema, fill_template
-from tokdfa.lab.measure.schema_corpus import read_case
+from tokdfa.lab.measure.schema_corpus import entry_of_case, read_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -190,9 +190,7 @@ def _schema_of_file(path: Path) -> dict[str, Any]:
         is_case = False
     if not is_case:
         return {"label": path.stem, "json_schema": text}
-    case = read_case(path)
-    valid = [test.text for test in case.tests if test.valid]
-    return {"label": case.name, "json_schema": case.schema_text, **({"texts": valid} if valid else {})}
+    return entry_of_case(read_case(path))
 
 
 def _parse_pattern(entry: ConstraintEntry) -> None:

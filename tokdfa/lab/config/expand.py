@@ -103,7 +103,8 @@ def expand_groups(config: ExperimentConfig) -> list[Group]:
     """The same items, as the groups that are measured side by side."""
     own = (name for entry in config.constraints for name in entry.tokenizers)
     tokenizers: Sequence[str | None] = list(dict.fromkeys([*config.tokenizers, *own])) or [None]
-    constraints: Sequence[ConstraintEntry | None] = config.constraints or [None]
+    together = find_kind(config.kind).all_constraints
+    constraints: Sequence[ConstraintEntry | None] = [None] if together else config.constraints or [None]
     workloads: Sequence[Workload | None] = config.workloads or [None]
     backends: Sequence[BackendEntry | None] = config.backends or [None]
     groups: list[Group] = []
@@ -133,6 +134,10 @@ def _settings(config: ExperimentConfig, tokenizer: str | None, constraint: Const
     if config.kind == "backends":
         return {}
     of_tokenizer = {"tokenizer": tokenizer} if tokenizer else {}
+    if find_kind(config.kind).all_constraints:
+        chosen = [entry for entry in config.constraints if tokenizer in (entry.tokenizers or config.tokenizers)]
+        every = [entry.model_dump(mode="json", exclude_defaults=True) for entry in chosen]
+        return {"constraints": every, **config.settings, **of_tokenizer}
     of_constraint = constraint.model_dump(mode="json", exclude_defaults=True) if constraint else {}
     return {**config.settings, **of_tokenizer, **of_constraint}
 
@@ -158,7 +163,6 @@ def _identified(config: ExperimentConfig, item: Item) -> Item:
             "workload": [workload.label, workload.key()] if workload else None,
             "reference": reference.model_dump(mode="json") if reference else "",
             "measures": config.measures,
-            **({"batch": config.batch.model_dump(mode="json")} if config.batch else {}),
             **(
                 {"known": [entry.model_dump(mode="json", exclude_defaults=True) for entry in config.known]}
                 if config.known

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from tokdfa.lab.config.shipped import installed_folder
-from tokdfa.lab.measure.batch import Batch  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.constraint_entry import ConstraintEntry  # noqa: TC001 (pydantic reads the annotation)
 from tokdfa.lab.measure.contenders import MEASURES
 from tokdfa.lab.measure.limits import Limits
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
 
 #: Keys that an experiment which does not use them is stored without.
-OPTIONAL = ("minutes", "known", "parts", "batch")
-Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "batch", "memory"]
+OPTIONAL = ("minutes", "known", "parts")
+Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "memory"]
 
 
 class BackendEntry(Strict):
@@ -76,7 +75,6 @@ class ExperimentConfig(Strict):
     reference: str = ""
     workloads: list[Annotated[Workload, Field(discriminator="kind")]] = Field(default_factory=list)
     measures: list[Measure] = Field(default_factory=list)
-    batch: Batch | None = None
     parts: list[Part] = Field(default_factory=list)
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0

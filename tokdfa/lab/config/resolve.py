@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_GRID = 1_000
 
 #: Keys that belong to experiments of the kind "backends" only.
-_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "batch", "parts", "known")
+_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "parts", "known")
 
 
 class _Grid(Strict):
@@ -70,8 +70,7 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
             "backends": backends,
             "reference": raw.get("reference", backends[0].label),
             "workloads": _workloads(source, raw.get("workloads", [{"kind": "random_walk"}])),
-            "measures": (measures := raw.get("measures", [*DEFAULT_MEASURES])),
-            "batch": raw.get("batch", {} if measures and "batch" in measures else None),
+            "measures": raw.get("measures", [*DEFAULT_MEASURES]),
             "known": read_constraints(source, raw, "known"),
         }
     config = checks.as_model(source, ExperimentConfig, fields, ())
@@ -128,8 +127,6 @@ def _check_together(source: YamlSource, config: ExperimentConfig) -> None:
     for needed, key in ((config.workloads, "workloads"), (config.measures, "measures")):
         if not needed:
             raise source.error(f"an experiment on backends needs {key}", (key,))
-    if config.batch and "batch" not in config.measures:
-        raise source.error("sizes of batches are for the measure 'batch', which is not among the measures", ("batch",))
     places: list[Where] = [("workloads", index) for index in range(len(config.workloads))]
     checks.refuse_twice(source, "workload label", [workload.label for workload in config.workloads], places)
     for index, workload in enumerate(config.workloads):

@@ -37,9 +37,10 @@ class Kind:
 
     `measure(settings, seed)`: the rows of one item. `settings`: their model, a pydantic class; what it refuses is
     refused when the file is read, with its place. `complete(settings)`: what the settings stand for, such as whole
-    paths, when a file is loaded; raises TokdfaError for what is wrong. `split(settings, seed)`: title and settings of
-    each item, where one set of settings makes several. `prepare(settings)`: makes, in the worker, what the processes of
-    its items inherit. `threads`: how many threads an item uses unless its settings say so. `kernels`: the
+    paths, when a file is loaded; raises TokdfaError for what is wrong. `all_constraints`: an item has all of the
+    experiment, as the setting `constraints`, in place of one. `split(settings, seed)`: title and settings of each item,
+    where one set of settings makes several. `prepare(settings)`: makes, in the worker, what the processes of its items
+    inherit. `threads`: how many threads an item uses unless its settings say so. `kernels`: the
     warm-up steps (`tokdfa.core.jit`) that it needs beside those of the engines that its settings name; without it all
     steps are run.
 
@@ -54,6 +55,7 @@ class Kind:
     measure: Callable[[Settings, int], Rows] | None = None
     settings: type[BaseModel] | None = None
     complete: Callable[[Settings], Settings] | None = None
+    all_constraints: bool = False
     split: Callable[[Settings, int], list[tuple[str, Settings]]] | None = None
     prepare: Callable[[Settings], None] | None = None
     cases: Callable[[Settings], Cases] | None = None

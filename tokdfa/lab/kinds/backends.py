@@ -149,8 +149,6 @@ _COLUMNS = (
             ("seen_p50", "median time of a mask seen before", "filling the mask of a state again"),
             ("token_mean", "time of a token", "its mask and its advance, mean over the second half of a walk"),
             ("seen_ns", "seen mask time", "filling the mask of a state that has been seen before"),
-            ("batch_ns", "time of a batch", "filling the masks of all matchers of a batch"),
-            ("batch_mask_ns", "time of a mask in a batch", "the time of a batch over its masks"),
             ("advance_ns", "advance time", "advancing by one token"),
             ("advance_p50", "median advance time", "advancing by one token; of the item's samples"),
         )
@@ -260,15 +258,6 @@ KIND = Kind(
             value="token_mean",
             frame="grown",
             where=f"against == '{AGAINST[-1]}'",
-        ),
-        Pivot(
-            "batches",
-            "Time of a batch",
-            "The masks of so many matchers at spread places, one after another or by the engine's call for batches.",
-            rows=("tokenizer", "constraint", "size", "phase"),
-            across="way",
-            value="batch_ns",
-            frame="batch",
         ),
         Custom("work", "What was counted", "Medians over cases of what the matchers of all walks count.", _work),
         Summary(

@@ -83,7 +83,6 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "seen": times[times["measure"] == "seen"].rename(columns={"ns": "seen_ns"}),
         "advance": times[times["measure"] == "advance"].rename(columns={"ns": "advance_ns"}),
         "pooled": _pooled(measured, masks),
-        "batch": _batches(times),
         "compared": compared,
         "differing": compared[places],
     }
@@ -155,24 +154,6 @@ def _pooled(items: pd.DataFrame, masks: pd.DataFrame) -> pd.DataFrame:
     parts = {"compile, own": items.get("own"), "first walk": items.get("text")}
     found = [items.assign(what=what, pooled_ns=taken) for what, taken in parts.items() if taken is not None]
     return pd.concat([*found, masks.assign(what="mask", pooled_ns=masks["mask_ns"])]).dropna(subset=["pooled_ns"])
-
-
-#: Number of threads -> how a batch was filled.
-_CALLS = {"0": " loop", "1": " batch"}
-
-
-def _batches(times: pd.DataFrame) -> pd.DataFrame:
-    """The samples of batches, with their size, their phase, and who filled them how."""
-    found = times[times["measure"].str.startswith("batch_")]
-    told = found["measure"].str.extract(r"batch_(?P<size>\d+)_(?P<threads>\d+)_(?P<phase>\w+)")
-    threads = told["threads"].map(_CALLS.get).fillna(" batch, " + told["threads"] + " threads")
-    return found.assign(
-        size=told["size"].astype(int),
-        phase=told["phase"],
-        way=found["label"] + threads,
-        batch_ns=found["ns"],
-        batch_mask_ns=found["ns"] / told["size"].astype("float"),
-    )
 
 
 def _done(items: pd.DataFrame) -> dict[str, str]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 
-MEASURES = ("compile", "first_mask", "mask", "advance", "seen", "batch", "memory")
+MEASURES = ("compile", "first_mask", "mask", "advance", "seen", "memory")
 #: What is measured unless an experiment says so itself.
 DEFAULT_MEASURES = ("compile", "first_mask", "mask", "advance", "memory")
 #: Phases of a compile that are the same for all engines: making the byte DFA, and the tokenizer's own table. In order:

@@ -50,7 +50,7 @@ GOT_THROUGH = (OK, "wrong_acceptance", "wrong_refusal")
 #: What a measuring process can be doing, in the order of the work.
 PHASES = (
     *("idle", "prepare", "warm up", "compile", "first mask", "plan the walks", "mask", "advance"),
-    *("seen masks", "batch", "memory", "run"),
+    *("seen masks", "memory", "run"),
 )
 #: Loading a tokenizer, building its trie, compiling kernels: not what is measured, so with a limit of their own.
 PREPARING = frozenset({"idle", "prepare", "warm up"})

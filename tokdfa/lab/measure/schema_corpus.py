@@ -113,6 +113,12 @@ def read_case(path: Path) -> SchemaCase:
     return _case(path, path.stem, case.of_case, case.tests, split_of(path.stem), case.note or case.description)
 
 
+def entry_of_case(case: SchemaCase) -> dict[str, Any]:
+    """A case as experiments spell a constraint, its valid instances the texts."""
+    valid = [test.text for test in case.tests if test.valid]
+    return {"label": case.name, "json_schema": case.schema_text, **({"texts": valid} if valid else {})}
+
+
 def read_suite(folder: Path) -> list[SchemaCase]:
     """The cases below a folder of the JSON-Schema-Test-Suite, such as ``tests/draft2020-12`` or a folder in it.
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.core import jit
 from tokdfa.lab.kinds import find_kind, targets
-from tokdfa.lab.measure.batch import measure_batches
 from tokdfa.lab.measure.cases import NOBODY, CaseQueue
 from tokdfa.lab.measure.contenders import Contender, Outcome, check_support, measure_compiles, replay, replay_seen
 from tokdfa.lab.measure.growing import load_subset
@@ -45,7 +44,7 @@ class Job:
     """What one process measures: the backends of `items`, side by side on the constraint and workload that they share;
     given `walks`, which those have replayed, the memory of one item's backend; or the one item of a special kind.
 
-    `config`: the experiment, of which reference, measures, repeats, limits, batch and known are used. `cases`: of a
+    `config`: the experiment, of which reference, measures, repeats, limits and known are used. `cases`: of a
     special item that has some; `done` have their rows, and `failures` says how earlier processes were ended.
     """
 
@@ -166,21 +165,17 @@ def _run_group(job: Job, constraint: Constraint, bench: Workbench, board: Board)
     repeats = config.repeats if timed else 1
     measure_compiles(contenders, constraint, repeats, board.begin, first_mask="first_mask" in measures)
     walks: list[Walk] = []
-    if {"mask", "advance", "seen", "batch", "memory"} & {*measures}:
+    if {"mask", "advance", "seen", "memory"} & {*measures}:
         walks = _decide_walks(job, constraint, bench.tokenizer, contenders, board)
     kept, seconds = frozenset(measures) & {"mask", "advance"}, config.limits.seconds
     if kept:
         replay(contenders, walks, config.reference, seconds, board.begin, kept)
     if "seen" in measures:
         replay_seen(contenders, walks, config.repeats, seconds, board.begin)
-    if config.batch is not None:
-        measure_batches(contenders, constraint, walks, config.batch, config.repeats, seconds, board.begin)
     for contender in contenders:
         if contender.compiled is not None:
             contender.outcome.sizes = {**contender.compiled.sizes}
-        contender.outcome.samples = [
-            one for one in contender.outcome.samples if one.measure in measures or one.measure.startswith("batch_")
-        ]
+        contender.outcome.samples = [one for one in contender.outcome.samples if one.measure in measures]
     vocabulary = bench.tokenizer.vocabulary
     facts = {"size": vocabulary.size, "fingerprint": vocabulary.fingerprint}
     return GroupResult(tuple(outcomes), tuple(walks), facts)
