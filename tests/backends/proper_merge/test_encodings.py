@@ -124,6 +124,16 @@ def with_pre_tokenizer(path: Path) -> str:
 
 
 @both_strategies
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_text_of_which_no_letter_is_a_token(way: Way, whole: bool, tmp_path: Path) -> None:
+    """``aba`` is made of a whole piece only, as ``ba`` merges first."""
+    merges = [("b", "a"), ("a", "b"), ("ab", "a")]
+    name = merge_list(tmp_path / "tokenizer.json", "ab", merges, ignore_merges=whole)
+    with pytest.raises(VocabularyCannotSpell):
+        compiled_by(way, load_tokenizer(name), Choice(["c"]))
+
+
+@both_strategies
 def test_letters_that_are_no_tokens(way: Way, tmp_path: Path) -> None:
     """Behind a border a text could stand that no tokens spell: that is no way on."""
     tokenizer = load_tokenizer(with_pre_tokenizer(tmp_path / "tokenizer.json"))

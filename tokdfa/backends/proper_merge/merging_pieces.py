@@ -91,7 +91,7 @@ def join_pieces(
     accepting: list[bool] = []
     starts = []
     for merged, begun in parts:
-        part = use_whole_pieces(merged, canonicity, begun)
+        part = use_whole_pieces(merged, canonicity, begun) if merged.start >= 0 else merged
         if part.start < 0:
             continue
         if len(parts) == 1 and not refused and not any(marker in row for row in part.rows):
