@@ -63,14 +63,15 @@ def test_masks_force_what_the_machine_forces(grammar):
 WORDS = st.lists(st.text("ab", min_size=1, max_size=8), min_size=1, max_size=4, unique=True)
 
 
-def test_masks_force_what_words_have_in_common():
+@pytest.mark.parametrize("backend", ["token_index", "pushdown_trie"])
+def test_masks_force_what_words_have_in_common(backend):
     """Vocabularies with gaps, in which not every word can be spelled, nor every beginning be gone on from."""
     found = set()
 
     @given(WORDS, vocabularies(b"ab", 8), st.integers(0, 100))
     def check(words, vocab, seed):
         try:
-            matcher = compile_on(vocab, Choice(words), "token_index").start()
+            matcher = compile_on(vocab, Choice(words), backend).start()
         except VocabularyCannotSpell:
             return
         spelled = [vocab.token_bytes(token) for token in range(vocab.size)]

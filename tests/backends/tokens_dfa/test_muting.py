@@ -224,6 +224,15 @@ def test_a_choice_keeps_its_texts(texts: set[bytes], toy: Vocabulary) -> None:
 # The eleven regexes on a real vocabulary.
 
 
+def test_a_text_goes_on_where_no_token_does() -> None:
+    """After the muted ``b`` nothing can follow, and after the other one no token can."""
+    compiled = TokensDfa(Vocabulary([b"b", b""], end_tokens=[1]), mute_literals=True).compile(Choice(["b", "ba"]))
+    matcher = compiled.start()
+    assert mask_of(matcher) == [0]
+    matcher.advance(0)
+    assert mask_of(matcher) == [1]
+
+
 @pytest.fixture(scope="module")
 def mistral() -> Vocabulary:
     return tokdfa.load_tokenizer("mistral-v1").vocabulary

@@ -287,6 +287,8 @@ class PushdownMatcher(StateMatcher[int]):
         return self._retry(lambda: super(PushdownMatcher, self).can_end())
 
     def _forced_bytes(self, limit: int) -> bytes:
+        if not self._compiled.pool.automata.has_all_bytes:  # the program knows no tokens
+            return super()._forced_bytes(limit)
         return self._retry(lambda: self._forced_of_row(limit))
 
     def _forced_of_row(self, limit: int) -> bytes:

@@ -100,7 +100,7 @@ def determinize(rows: ClassRows, max_states: int) -> ClassRows:
         hold(BYTES_PER_STATE + 8 * len(classes))
         order = np.argsort(classes, kind="stable")
         classes, targets = classes[order], targets[order]
-        begins = np.flatnonzero(np.concatenate([[True], classes[1:] != classes[:-1]]))
+        begins = np.flatnonzero(np.diff(classes, prepend=-1))  # none where no token spells what may follow
         ends = np.append(begins[1:], len(classes))
         reached = targets[begins]
         for place in np.flatnonzero(ends - begins > 1).tolist():
