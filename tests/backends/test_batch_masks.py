@@ -11,7 +11,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie, fill_masks
 from tokdfa.constraint import Grammar, Regex
-from tokdfa.vocabulary.mask_store import NARROW, MaskStore
+from tokdfa.vocabulary.mask_store import BLOCK_MASKS, NARROW, MaskStore
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
@@ -114,3 +114,18 @@ def test_the_store_stays_below_its_limit() -> None:
     kept.limit = 0
     kept.keep(99, masks.mask_from_ids([0], 5000))
     assert len(kept) == 1
+
+
+def test_more_wide_masks_than_a_block_has_come_back_from_memory_that_another_store_had_too() -> None:
+    rng, spare = np.random.default_rng(0), []
+    for seed in range(2):
+        kept, out = MaskStore(1 << 30, 200, spare), masks.allocate_mask(6400)
+        given = rng.integers(-(2**31), 2**31, (2 * BLOCK_MASKS + 3, 200), dtype=np.int32)
+        for row, mask in enumerate(given):
+            kept.keep(row, mask, signature=seed)
+        assert len(spare) == 0
+        for row, mask in enumerate(given):
+            assert kept.fill(row, out)
+            assert np.array_equal(out, mask)
+        del kept
+        assert len(spare) == 3

@@ -56,7 +56,7 @@ class MaskStore:
         self._same: dict[int, list[tuple[Mask, memoryview]]] = {}  # signature -> packed masks
         self._spare = [] if spare is None else spare
         self._blocks: list[npt.NDArray[np.int32]] = []
-        self._free: list[tuple[Mask, memoryview]] = []  # masks of the last block that are not used yet
+        self._used = BLOCK_MASKS  # masks of the last block
         self._tokens: npt.NDArray[np.int32] | None = None  # room for those of one mask
 
     def __del__(self, is_exiting: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -101,12 +101,10 @@ class MaskStore:
                     self.packed[state] = packed
                     self.nbytes += _SAME_BYTES
                     return
-            if not self._free:
-                self._take_memory()
-            taken = self._free.pop()
-            packed = taken[1]
+            kept = self._take_memory()
+            packed = kept.data.cast("B")
             packed[:] = mask.data.cast("B")
-            self._same.setdefault(key, []).append(taken)
+            self._same.setdefault(key, []).append((kept, packed))
             self.packed[state] = packed
             self.nbytes += len(packed) + _WIDE_BYTES
 
@@ -143,18 +141,21 @@ class MaskStore:
         count = int(list_tokens_kernel(mask, self._tokens))
         return self._tokens[:count] if count >= 0 else None
 
-    def _take_memory(self) -> None:
-        """Make room for masks."""
-        fits = bool(self._spare) and self._spare[-1].shape[1] == self.words
-        self._blocks.append(self._spare.pop() if fits else np.empty((BLOCK_MASKS, self.words), dtype=np.int32))
-        self._free = [(mask, mask.data.cast("B")) for mask in self._blocks[-1][::-1]]
+    def _take_memory(self) -> Mask:
+        """Room for one more mask."""
+        if self._used == BLOCK_MASKS:
+            fits = bool(self._spare) and self._spare[-1].shape[1] == self.words
+            self._blocks.append(self._spare.pop() if fits else np.empty((BLOCK_MASKS, self.words), dtype=np.int32))
+            self._used = 0
+        self._used += 1
+        return self._blocks[-1][self._used - 1]
 
     def _clear(self) -> None:
         # matchers look up without the lock: memory that one may be copying from must not be used again
         for kept in (self.narrow, self.packed, self._same):
             kept.clear()
         self._blocks.clear()
-        self._free.clear()
+        self._used = BLOCK_MASKS
         self.nbytes = 0
 
 
