@@ -126,7 +126,7 @@ def _by_constraint(value: str, title: str) -> Pivot:
 
 _COLUMNS = (
     text("label", "backend"),
-    *map(text, ("tokenizer", "constraint", "workload", "done", "phase", "way", "what", "against", "family")),
+    *map(text, ("tokenizer", "constraint", "workload", "done", "what", "against", "family")),
     text("whole", "tokenizer"),
     Column("size", "size"),
     *(Column(f"{cost}_exponent", f"exponent of {cost}", "", "lower") for cost in COSTS),
