@@ -65,7 +65,10 @@ def test_all_calls_of_a_round_get_one_batch_of_different_constraints_or_of_one(m
     seen: list[tuple[int, list[str], list[tuple[int, ...]]]] = []
 
     def note(name: str, matchers: list[Matcher], out: Any, threads: int) -> None:
-        seen.append((len(matchers), [str(one.origin[0].constraint) for one in matchers], [m.tokens for m in matchers]))
+        constraints = [str(one.origin[0].constraint) for one in matchers]
+        compiled = {id(one.origin[0]) for one in matchers}
+        assert len(compiled) == len(set(constraints)), "each is compiled once"
+        seen.append((len(matchers), constraints, [one.tokens for one in matchers]))
         fill_batch(name, matchers, out, threads)
 
     monkeypatch.setattr(batch, "fill_batch", note)

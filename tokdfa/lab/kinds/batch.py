@@ -200,12 +200,14 @@ def _draw(sources: Sequence[_Source], size: int, mixture: str, chance: random.Ra
 
 def _run_call(backend: Backend, batch: _Batch, threads: int) -> list[int] | Failure:
     """The nanoseconds of both phases; a Failure if masks of a call for batches are not those of the loop."""
-    compiled = {id(source): backend.compile(source.constraint) for source, _ in batch}
+    sources = {id(source): source for source, _ in batch}
+    compiled = {name: backend.compile(source.constraint) for name, source in sources.items()}
 
     def matchers() -> list[Matcher]:
         return [_walked(compiled[id(source)], tokens) for source, tokens in batch]
 
-    out: Masks = np.zeros((len(PHASES), len(batch), masks.mask_words(backend.vocab.size)), dtype=np.int32)
+    # written once before, as a server's buffer is: the first write to a page takes longer
+    out: Masks = np.full((len(PHASES), len(batch), masks.mask_words(backend.vocab.size)), -1, dtype=np.int32)
     taken = [time_call(partial(fill_batch, backend.name, matchers(), rows, threads))[1] for rows in out]
     if threads != LOOP:
         expected = np.zeros_like(out[0])
