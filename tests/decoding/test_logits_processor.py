@@ -12,7 +12,7 @@ from tests.packages import needs_smollm2, needs_torch
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice, Regex
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
-from tokdfa.errors import EmptyMask, ModelError, TokenRefused
+from tokdfa.errors import EmptyMask, ModelError, TokenRefused, VocabularyError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lm)")
@@ -169,6 +169,8 @@ def test_contexts_reach_the_matcher(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [(1,), (2,)]
     with pytest.raises(ModelError, match="3 contexts were given for 4 rows"):
         ConstraintLogitsProcessor(COMPILED, eos_token_id=END, contexts=[()] * 3)(rows, torch.zeros((4, 257)))
+    with pytest.raises(ModelError, match="the same prompt have different ones"):
+        ConstraintLogitsProcessor(COMPILED, eos_token_id=END, contexts=[(1,), (2,)])(rows[:2], torch.zeros((2, 257)))
 
 
 def test_errors() -> None:
@@ -177,6 +179,9 @@ def test_errors() -> None:
     made = ConstraintLogitsProcessor(COMPILED, eos_token_id=END)
     with pytest.raises(ModelError, match="300 logits and the vocabulary 257 tokens; load the tokenizer with size=300"):
         made(torch.tensor([[1]]), torch.zeros((1, 300)))
+    with pytest.raises(VocabularyError, match=r"the prompt: token 260 is outside 0\.\.256"):
+        made(torch.tensor([[1, 260]]), torch.zeros((1, 264)))
+    made = ConstraintLogitsProcessor(COMPILED, eos_token_id=END)
     made(torch.tensor([[1, 2]]), torch.zeros((1, 257)))
     for other in ([[1, 2]], [[1, 3, 97]], [[1, 2, 97, 97]], [[1]]):
         with pytest.raises(ModelError, match="for each call of generate"):

@@ -63,6 +63,8 @@ def test_every_kind_has_a_case() -> None:
         ("ebnf", 'root ::= ("a"', GrammarSyntaxError, "line 1, column 10"),
         ("structural_tag", '{"format": {}}', UnsupportedConstraint, "'structures' is missing"),
         ("structural_tag", json.dumps({**TAGS, "triggers": ["<x"]}), ArgumentError, "no trigger begins '<call=a>'"),
+        ("structural_tag", json.dumps({**TAGS, "triggers": "<call="}), ArgumentError, "triggers takes a sequence"),
+        ("structural_tag", json.dumps({**TAGS, "triggers": [None]}), ArgumentError, "a trigger takes a str"),
     ],
 )
 def test_errors(kind: str, text: str, error: type[Exception], message: str) -> None:

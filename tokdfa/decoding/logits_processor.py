@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.core.arguments import as_integer
+from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.packages import derived
 from tokdfa.decoding.torch_masks import apply_masks
 from tokdfa.errors import EmptyMask, ModelError, TokenRefused
@@ -61,7 +61,8 @@ class ConstraintLogitsProcessor:
 
     Its instances are LogitsProcessors of transformers, which is imported when the first is made. Raises ModelError for
     an EOS that the vocabulary lacks. Calls raise ModelError (other widths, rows that do not go on from those of the
-    last call), EmptyMask, and TokenRefused if each row of a prompt has taken a token that was masked out.
+    last call, one prompt with two contexts), VocabularyError for a prompt with ids that the vocabulary lacks,
+    EmptyMask, and TokenRefused if each row of a prompt has taken a token that was masked out.
     """
 
     def __new__(cls, *_arguments: Any, **_options: Any) -> ConstraintLogitsProcessor:
@@ -132,14 +133,18 @@ class ConstraintLogitsProcessor:
             repeats = len(tokens) // len(self._contexts)
             contexts = [context for context in self._contexts for _ in range(repeats)]
         started: dict[bytes, Matcher | None] = {}
+        known: dict[bytes, tuple[int, ...]] = {}
         for row, context in zip(tokens, contexts, strict=True):
             key = row.tobytes()
             if key not in started:
-                started[key] = self._compiled.start(context, self._max_tokens)
+                started[key], known[key] = self._compiled.start(context, self._max_tokens), tuple(context)
+            elif tuple(context) != known[key]:
+                raise ModelError("contexts: two rows with the same prompt have different ones, and go on alike")
         return [started[row.tobytes()] for row in tokens]
 
     def _without_specials(self, row: npt.NDArray[np.int64]) -> list[int]:
         """A prompt from its first token that spells something."""
+        as_tokens(row, self._compiled.vocab.size, "the prompt")
         spelled = np.flatnonzero(self._compiled.vocab.lengths[row])
         return [int(token) for token in row[spelled[0] if len(spelled) else len(row) :]]
 

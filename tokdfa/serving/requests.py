@@ -18,7 +18,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
-from tokdfa.core.arguments import as_text
+from tokdfa.core.arguments import as_sequence, as_text
 from tokdfa.errors import ArgumentError, UnknownNameError, UnsupportedConstraint
 from tokdfa.grammar import parts
 from tokdfa.grammar.ebnf import read_ebnf
@@ -65,8 +65,8 @@ def _read_json(text: str, kind: str) -> Any:
 
 def _structural_tag(described: Any, options: dict[str, Any]) -> Grammar:
     try:
-        structures, triggers = described["structures"], [str(trigger) for trigger in described["triggers"]]
-        found = [(str(one["begin"]), one["schema"], str(one["end"])) for one in structures]
+        structures, triggers = described["structures"], described["triggers"]
+        found = [(one["begin"], one["schema"], one["end"]) for one in structures]
     except (TypeError, KeyError, AttributeError) as error:
         raise UnsupportedConstraint(
             f"structural_tag: {error} is missing; tags are read as "
@@ -74,9 +74,10 @@ def _structural_tag(described: Any, options: dict[str, Any]) -> Grammar:
             "(tokdfa.grammar.parts)"
         ) from None
     members = []
+    triggers = [as_text(trigger, "a trigger") for trigger in as_sequence(triggers, "triggers", "texts")]
     for begin, schema, end in found:
-        trigger = next((trigger for trigger in triggers if begin.startswith(trigger)), None)
+        trigger = next((trigger for trigger in triggers if as_text(begin, "begin").startswith(trigger)), None)
         if trigger is None:
             raise ArgumentError(f"structural_tag: no trigger begins {begin!r}; the triggers are {triggers}")
-        members.append(parts.tag(begin, parts.json(schema, **options), end, trigger=trigger))
+        members.append(parts.tag(begin, parts.json(schema, **options), as_text(end, "end"), trigger=trigger))
     return Grammar(str(parts.tags(*members)))
