@@ -12,7 +12,8 @@ from 0 on, says what else has to be known of it. What is left comes as *ranges* 
 
 A strategy that can go on at each range from what it knows there keeps the ranges (`tokdfa.backends.earley_trie`: the
 parser's row after a lexeme does not depend on the way to it). One that has to read what is left from its first byte on
-cuts it out of the trie, as a trie of its own with the nodes above it: `cut_ranges_kernel`.
+cuts it out of the trie, as a trie of its own with the nodes above it: `cut_ranges_kernel`. One that is at all ranges in
+the same state makes one trie of them: `join_ranges_kernel`.
 
 Sources: 000 (llguidance) asks the same of slices of the vocabulary, by proving that a regex is contained in what may
 follow; XGrammar splits the vocabulary by what depends on the context. A division is exact, and is chosen by the state.
@@ -138,6 +139,75 @@ def cut_ranges_kernel(nodes, begin, ranges, spare, rest, path):  # type: ignore[
     while above > 0:
         above -= 1
         rest[path[1, above]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
+    return kept
+
+
+@kernel
+def join_ranges_kernel(nodes, ranges, spare, joined, path):  # type: ignore[no-untyped-def]
+    """Write the trie of the nodes in `ranges`, as if all of them were children of one node; how many nodes it has.
+
+    No more than the ranges have: there is room for these in `joined`. `path`: as in `cut_ranges_kernel`.
+    """
+    depth_mask = np.uint64((1 << DEPTH_BITS) - 1)
+    total = np.int64(1)
+    for k in range(len(ranges)):
+        total += ranges[k, PAST] - ranges[k, FIRST]
+    # by node of the new trie: byte, first child, next sibling, the last of its tokens; by token: its id, the one before
+    tree, tokens = np.full((total, 4), -1, dtype=np.int32), np.empty((total, 2), dtype=np.int32)
+    count, token_count, last = np.int64(1), np.int64(0), np.int64(-1)
+    path[0, 0] = 0
+    for k in range(len(ranges)):
+        base = (nodes[ranges[k, FIRST]] >> np.uint64(DEPTH_SHIFT)) & depth_mask
+        for here in range(ranges[k, FIRST], ranges[k, PAST]):
+            depth = np.int64(((nodes[here] >> np.uint64(DEPTH_SHIFT)) & depth_mask) - base)
+            byte, parent, token = (
+                np.int32(nodes[here] & np.uint64(0xFF)),
+                path[0, depth],
+                nodes[here] >> np.uint64(TOKEN_SHIFT),
+            )
+            before, node = np.int64(-1), np.int64(tree[parent, 1])
+            if (
+                depth == 0 and last >= 0 and tree[last, 0] < byte
+            ):  # most siblings are there, and a range's come in order
+                before, node = last, np.int64(tree[last, 2])
+            while node >= 0 and tree[node, 0] < byte:
+                before, node = node, np.int64(tree[node, 2])
+            if node < 0 or tree[node, 0] != byte:
+                tree[count, 0], tree[count, 2] = byte, node
+                node, count = count, count + 1
+                if before < 0:
+                    tree[parent, 1] = node
+                else:
+                    tree[before, 2] = node
+            path[0, depth + 1] = node
+            if depth == 0:
+                last = node
+            if token != np.uint64(spare):
+                tokens[token_count, 0], tokens[token_count, 1] = token, tree[node, 3]
+                tree[node, 3] = token_count
+                token_count += 1
+    kept, depth, node = np.int64(0), np.int64(0), np.int64(tree[0, 1])
+    while node >= 0:
+        token, word = np.int64(tree[node, 3]), np.uint64(tree[node, 0]) | np.uint64(depth) << np.uint64(DEPTH_SHIFT)
+        while token >= 0 and tokens[token, 1] >= 0:  # all but one are nodes without children
+            joined[kept] = (
+                word
+                | np.uint64(tokens[token, 0]) << np.uint64(TOKEN_SHIFT)
+                | np.uint64(kept + 1) << np.uint64(NEXT_SHIFT)
+            )
+            token, kept = np.int64(tokens[token, 1]), kept + 1
+        joined[kept] = word | np.uint64(tokens[token, 0] if token >= 0 else spare) << np.uint64(TOKEN_SHIFT)
+        path[0, depth], path[1, depth] = node, kept
+        kept += 1
+        if tree[node, 1] >= 0:
+            node, depth = np.int64(tree[node, 1]), depth + 1
+            continue
+        joined[kept - 1] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
+        while tree[node, 2] < 0 and depth > 0:
+            depth -= 1
+            node = path[0, depth]
+            joined[path[1, depth]] |= np.uint64(kept) << np.uint64(NEXT_SHIFT)
+        node = np.int64(tree[node, 2])
     return kept
 
 

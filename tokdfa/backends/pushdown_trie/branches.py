@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 LEAST_BELOW, LEAST_BYTES = 64, 16
 #: Entries of the longest list.
 MOST_CHILDREN = 257
+#: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
+FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
 
 
 class Branches:
@@ -119,6 +121,24 @@ def _add_branches_kernel(  # type: ignore[no-untyped-def]
 def find_branch(key, pool):  # type: ignore[no-untyped-def]
     """The number of the branch with this key, or -1."""
     return np.int64(look_up(key, pool.branch_keys, pool.branch_slots))
+
+
+@kernel
+def enter_branch(key, reads, at, end, frame, pool):  # type: ignore[no-untyped-def]
+    """The number of the frame in which the children with this key are walked, `frame` if they have no branch.
+
+    `reads`: uint64, flat, from `at` on the set of bytes that are read there; `end`: where the children end. A new frame
+    begins before its first child.
+    """
+    branch = find_branch(key, pool)
+    if branch < 0:
+        return frame
+    frame += 1
+    for k in range(4):
+        pool.frame_left[frame, k] = reads[at + k] & pool.branch_bytes[branch, k]
+    pool.frame_place[frame, FRAME_BRANCH] = branch
+    pool.frame_place[frame, FRAME_STOP], pool.frame_place[frame, FRAME_END] = key, end
+    return frame
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import ALONE, OWN, STATE_PART, STRICT
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS
+from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS
 from tokdfa.core.budget import spend
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_struct import Struct
@@ -24,13 +24,15 @@ from tokdfa.vocabulary.walker import DEAD, specialise
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 
-#: Tags of what is left: the rest. Greater ones: MISSING and the stack's entry before a row that is missing.
-REST, MISSING = range(2)
+#: Tags of what is left: the rest; that of it which stands behind the only end that the terminal has on the way.
+#: Greater ones: MISSING and the stack's entry before a row that is missing.
+REST, BEHIND, MISSING = range(3)
 #: What a node counts as that a partition is made over, in ns.
 NODE_WORK = 4
 
-#: ``kind``: the bits of the partition; ``stack``, by depth: twice the state, and one more if the terminal has been
-#: complete on the way; the automata.
+#: ``kind``: the bits of the partition; ``stack``, by depth: the state, with ENDED if the terminal has been complete on
+#: the way, and BEFORE if it was so before this state; the automata.
+ENDED, BEFORE, STATE_SHIFT = 1, 2, 2
 _FIELDS = {"kind": ("int64", 1), "stack": ("int32", 1), "transitions": ("int32", 1), "flags": ("uint8", 1)}
 
 
@@ -46,7 +48,7 @@ def divide(
     `depth`: of the trie. Makes the rows of lazy automata that it needs. Raises what making a row raises.
     """
     stack, kind = np.zeros(depth + 2, dtype=np.int32), np.array([key & ~STATE_PART])
-    agenda, resumed = np.array([(begin, end, 2 * (key & STATE_PART))], dtype=np.int64), False
+    agenda, resumed = np.array([(begin, end, (key & STATE_PART) << STATE_SHIFT)], dtype=np.int64), False
     while len(agenda):
         spend(NODE_WORK * int((agenda[:, PAST] - agenda[:, FIRST]).sum()))
         arrays, kept = _TerminalArrays(kind, stack, automata.transitions, automata.flags), found.ranges.copy()
@@ -57,7 +59,7 @@ def divide(
         if len(agenda):
             resumed = True
             found.keep_ranges(ranges[ranges[:, TAG] < MISSING])
-            before = agenda[:, TAG] >> 1
+            before = agenda[:, TAG] >> STATE_SHIFT
             after = automata.transitions[256 * before + (nodes[agenda[:, FIRST]] & np.uint64(0xFF)).astype(np.int64)]
             automata.fill_rows(np.unique(np.where(after == UNKNOWN, before, after)).astype(np.int32))
     if resumed:
@@ -72,21 +74,21 @@ def _step_terminal(arrays, stack, depth, byte):  # type: ignore[no-untyped-def]
     state does not read. STRICT: a terminal that is complete is read no further.
     """
     here, kind = np.int64(arrays.stack[depth]), arrays.kind[0]
-    target = np.int64(arrays.transitions[np.uint64(here >> 1) * np.uint64(256) + byte])
-    ended = here & 1
+    target = np.int64(arrays.transitions[np.uint64(here >> STATE_SHIFT) * np.uint64(256) + byte])
+    ended, tag = here & ENDED, np.int64(REST)
     if target >= 0:
-        if not arrays.flags[target] & ACCEPTS:
-            arrays.stack[depth + np.uint64(1)] = 2 * target | ended
+        accepts = np.int64(arrays.flags[target] & ACCEPTS)
+        if not accepts or not kind & STRICT:
+            arrays.stack[depth + np.uint64(1)] = target << STATE_SHIFT | ended * BEFORE | ended | accepts
             return target
-        if not kind & STRICT:
-            arrays.stack[depth + np.uint64(1)] = 2 * target | 1
-            return target
-        ended = np.int64(1)
+        ended = np.int64(ENDED)
     elif target == UNKNOWN:
         return np.int64(LEFT) - MISSING - here
+    elif ended and not here & BEFORE and arrays.flags[here >> STATE_SHIFT] & ENDS:
+        tag = np.int64(BEHIND)
     if (kind & OWN and depth == 0) or (kind & ALONE and not ended):
         return np.int64(DEAD)
-    return np.int64(LEFT)
+    return np.int64(LEFT) - tag
 
 
 _walk_terminal = specialise(f"{__name__}._walk_terminal", _step_terminal, allow, note_range, inline=True)

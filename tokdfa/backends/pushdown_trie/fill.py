@@ -13,8 +13,13 @@ smallest rest is walked: a token outside of it is inside one of them. Nodes of a
 of goes on are neither put off for its sake nor guided by it: no token below them stays inside it, or it would not be in
 the rest.
 
-Inside a key of a closed object the guide is the row's only item, until its name ends
+A row with one live item needs no rows until that ends: what it does not read is refused. So there the guide is the
+state of its terminal, until that may end, or inside a key of a closed object the item, until its name ends
 (`tokdfa.backends.pushdown_trie.lone`).
+
+A joined rest is walked from the row behind the end of what the partition is of. A quote that closes one of a list of
+names may lead to another row, or nowhere. So where there are names, tokens that spell one of them to its end are walked
+once more, from the row itself, in the rest that is not joined, and what was said of them does not count.
 
 At the root, tokens that begin with a byte of a state that loops (blanks, digits, names) are taken from its own
 partition, if that is there; the walk of the vocabulary's trie leaves those bytes out.
@@ -40,21 +45,27 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import (
+    ALONE,
     M_NODES,
     OK,
-    PLACE_SHIFT,
-    STATE_PART,
     machine_at,
     pool_at,
 )
-from tokdfa.backends.pushdown_trie.branches import LEAST_BELOW, find_branch, take_child
+from tokdfa.backends.pushdown_trie.branches import (
+    FRAME_BRANCH,
+    FRAME_END,
+    FRAME_STOP,
+    LEAST_BELOW,
+    enter_branch,
+    take_child,
+)
 from tokdfa.backends.pushdown_trie.closure import close_row
-from tokdfa.backends.pushdown_trie.items import item_left, wide_state
-from tokdfa.backends.pushdown_trie.lone import LEAVES, lone_item, lone_reads, lone_row, step_lone
+from tokdfa.backends.pushdown_trie.lone import LEAVES, LONE, enter_guided, guide_alone, lone_reads, lone_row, step_lone
 from tokdfa.backends.pushdown_trie.partition_lookup import (
     NOT_LISTED,
+    PART_JOINED,
+    SKIPS,
     W_BELOW,
-    W_DEPTH,
     W_LEFT,
     W_NODES,
     W_SHARE,
@@ -63,18 +74,20 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     W_STATE,
     W_WANTED,
     begin_subtree,
+    closing_rest,
     follow_guide,
     guide_of,
     mix,
+    names_item,
+    note_bound,
     serve_subtree,
     take_loops,
     wide_row,
 )
 from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_CUT
-from tokdfa.backends.pushdown_trie.steps import border_of, reads_byte, step_loops, step_row
+from tokdfa.backends.pushdown_trie.steps import border_of, end_strings, make_rows, reads_byte, step_loops, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
-from tokdfa.program.program import COUNTED, OPERATION
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.mask_store import NARROW
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
@@ -92,12 +105,10 @@ SUBTREE = 400
 #: Bits of what `_fill_mask_kernel` is told, below those for the size of subtrees: use partitions; set end tokens; go on
 #: where the last call stopped.
 HOW_PARTITIONS, HOW_ENDS, HOW_RESUMES, HOW_SHIFT = 1, 2, 4, 3
-#: What `walk_guides` has for a lone item, less the item; -1: no guide.
-LONE = -2
 #: What `_fill_mask_kernel` returns where something is missing: this less the status.
 MISSING = -10
-#: Columns of `frame_place`: a frame's branch, where the children that are walked end, where all of them end.
-FRAME_BRANCH, FRAME_STOP, FRAME_END = range(3)
+#: In place of what a walk is below: the names that a row has beside what a partition is of.
+SPELLED = -(1 << 31)
 
 
 class Filler:
@@ -154,47 +165,15 @@ class Filler:
 
 
 @kernel
-def _note_bound(row, machine, pool):  # type: ignore[no-untyped-def]
-    """Note characters left and state of a bounded COUNTED that a strict partition served though it is short."""
-    begin, depth = machine.live_begin[row], pool.walk_meta[W_DEPTH]
-    if machine.live_end[row] - begin != 1:
-        return
-    item = machine.live_items[begin]
-    if machine.code[item >> PLACE_SHIFT, OPERATION] != COUNTED:
-        return
-    left, needed = item_left(item, machine, pool)
-    wide = wide_state(item, np.int64(0), machine.row_flags[row], True, depth, machine, pool)
-    if wide >= 0 and left - needed < depth:
-        pool.walk_meta[W_LEFT], pool.walk_meta[W_STATE] = left, wide & STATE_PART
-
-
-@kernel
-def _enter_branch(key, reads, at, end, frame, pool):  # type: ignore[no-untyped-def]
-    """The number of the frame in which the children with this key are walked, `frame` if they have no branch.
-
-    `reads`: uint64, flat, from `at` on the set of bytes that are read there; `end`: where the children end. A new frame
-    begins before its first child.
-    """
-    branch = find_branch(key, pool)
-    if branch < 0:
-        return frame
-    frame += 1
-    for k in range(4):
-        pool.frame_left[frame, k] = reads[at + k] & pool.branch_bytes[branch, k]
-    pool.frame_place[frame, FRAME_BRANCH] = branch
-    pool.frame_place[frame, FRAME_STOP], pool.frame_place[frame, FRAME_END] = key, end
-    return frame
-
-
-@kernel
-def _follow_guides(here, stop, listed, signature, words, pool):  # type: ignore[no-untyped-def]
-    """(the next node before `stop` whose byte no guide reads, or `stop`, tokens listed, the signature): allow what
-    stays inside on the way.
+def _follow_guides(here, stop, base, listed, signature, words, pool):  # type: ignore[no-untyped-def]
+    """(the next node before `stop` whose byte no guide reads, or `stop`, nodes visited, tokens listed, the signature):
+    allow what stays inside on the way. A node with many children is left to the caller where children may be refused.
 
     Most nodes of most walks are met here, so nothing branches on whether a node has a token, and indices are unsigned.
     """
     nodes, path, guides, rows = pool.nodes, pool.walk_path, pool.walk_guides, pool.walk_rows
     spare, one, here, stop = np.uint64(pool.walk_meta[W_SIZE]), np.uint64(1), np.uint64(here), np.uint64(stop)
+    base, visited = np.uint64(base), np.int64(0)
     while here < stop:
         node = nodes[here]
         depth = (node >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
@@ -202,7 +181,13 @@ def _follow_guides(here, stop, listed, signature, words, pool):  # type: ignore[
         guide = np.int64(guides[depth])
         if guide < 0:
             break
+        following = base + ((node >> np.uint64(NEXT_SHIFT)) & np.uint64(MAX_NODES))
+        if guide & ALONE and following - here > np.uint64(LEAST_BELOW):
+            break
         guide = follow_guide(guide, byte, pool)
+        if guide == SKIPS:
+            here, visited = following, visited + 1
+            continue
         if guide < 0:
             break
         path[depth], rows[depth + one], guides[depth + one] = byte, -1, guide
@@ -214,8 +199,8 @@ def _follow_guides(here, stop, listed, signature, words, pool):  # type: ignore[
         if 0 <= listed < NARROW:
             pool.listed[listed] = token
         listed += np.int64(has_token)
-        here += one
-    return np.int64(here), listed, signature
+        here, visited = here + one, visited + 1
+    return np.int64(here), visited, listed, signature
 
 
 @kernel
@@ -235,12 +220,13 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
         at = pool.walk_at
         inside, waiting, first, here, stop, base, of_state = at[0] != 0, at[1], at[2] != 0, at[3], at[4], at[5], at[6]
         frame, listed, signature, visited, is_whole = at[7], at[8], np.uint64(at[9]), at[10], at[11] != 0
+        spelled = at[12] != 0
     else:
         deferred[0, 0], deferred[0, 1], deferred[0, 2] = 0, start, -1
         inside, waiting, first, is_whole = False, np.int64(1), True, True
         here = stop = base = frame = np.int64(0)
         of_state = np.int64(-1)
-        listed, signature, visited = np.int64(0), np.uint64(0), np.int64(0)
+        listed, signature, visited, spelled = np.int64(0), np.uint64(0), np.int64(0), False
         pool.walk_meta[W_WANTED] = 0
     paid, status = visited, np.int64(OK)
     while inside or waiting > 0:
@@ -255,8 +241,12 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             if status != OK:
                 break
             here, stop, base, is_whole = np.int64(0), np.int64(pool.walk_meta[W_NODES]), np.int64(0), below <= 0
-            of_state, part, mixed = np.int64(-1), np.int64(-1), signature
-            if below < 0:
+            of_state, part, mixed, spelled = np.int64(-1), np.int64(-1), signature, below == SPELLED
+            if spelled:
+                status, part = closing_rest(row, machine, pool)
+                if status != OK:
+                    break
+            elif below < 0:
                 part = ~below
             elif source >= 0:
                 passed = np.int64(deferred[waiting - 1, 2])
@@ -279,14 +269,30 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                     status, _ = step_loops(following, machine, pool)
                 if status != OK:
                     break
-            waiting, signature = waiting - 1, mixed
+            is_joined, behind = part >= 0 and pool.part_nodes[part, PART_JOINED] != 0, row
+            if is_joined:
+                of_state, is_whole = np.int64(-1), False
+                status, behind = end_strings(row, machine)
+                if status == OK and behind >= 0:
+                    status = np.int64(close_row(behind, machine, pool))
+                if status != OK:
+                    break
+            if is_joined and names_item(row, machine) >= 0:
+                deferred[waiting - 1, 0] = SPELLED
+            else:
+                waiting -= 1
+            signature, row = mixed, behind
+            if row < 0:
+                continue
             rows[0], guides[0], frame = row, -1, np.int64(0)
             if how & HOW_PARTITIONS:
-                guides[0] = LONE - lone_item(row, machine)
-                lone_reads(LONE - guides[0], walk_reads, 0, machine)
+                guides[0] = LONE - names_item(row, machine) if spelled else guide_alone(row, machine)
+                lone_reads(LONE - guides[0], walk_reads, 0, spelled, machine)
             places[0, FRAME_STOP] = places[0, FRAME_END] = stop
-            if here < stop:
-                frame = _enter_branch(here, machine.row_reads, 4 * row, stop, frame, pool)
+            if here < stop and spelled:
+                frame = enter_branch(here, walk_reads, 0, stop, frame, pool)
+            elif here < stop:
+                frame = enter_branch(here, machine.row_reads, 4 * row, stop, frame, pool)
             source = source if source >= 0 else row
             if frame and how & HOW_PARTITIONS and part < 0 and not machine.row_flags[source] & ROW_CUT:
                 waiting, listed, signature = take_loops(row, source, deferred, listed, signature, words, machine, pool)
@@ -303,11 +309,10 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 inside = False
                 break
             if guides[(nodes[here] >> np.uint64(DEPTH_SHIFT)) & depth_mask] >= 0:
-                begin = here
-                here, listed, signature = _follow_guides(
-                    here, places[frame, FRAME_STOP], listed, signature, words, pool
+                here, count, listed, signature = _follow_guides(
+                    here, places[frame, FRAME_STOP], base, listed, signature, words, pool
                 )
-                visited += here - begin
+                visited += count
                 if here >= places[frame, FRAME_STOP]:
                     continue
             node = nodes[here]
@@ -320,25 +325,33 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             guide, target = np.int64(guides[depth]), np.int64(-1)
             if guide >= 0:
                 guide = follow_guide(guide, byte, pool)
-                known = depth
-                while guide < 0 and rows[known] < 0:
-                    known -= 1
-                while guide < 0 and known < depth:
-                    status, target = step_row(np.int64(rows[known]), np.int64(path[known]), machine, pool)
+                if guide == SKIPS:
+                    here = following
+                    continue
+                if guide < 0:
+                    status, _ = make_rows(depth, machine, pool)
                     if status != OK:
                         break
-                    known += 1
-                    rows[known] = target
-                if status != OK:
-                    break
             elif guide <= LONE:
                 item, after = LONE - guide, np.int64(DEAD)
                 if walk_reads[4 * depth + (byte >> 6)] >> np.uint64(byte & 63) & np.uint64(1):
-                    after = step_lone(item, byte, machine)
+                    after = step_lone(item, byte, spelled, machine)
                 if after == DEAD:
                     here = following
                     continue
-                if after == LEAVES and rows[depth] < 0:
+                if after == LEAVES and spelled:
+                    status, target = make_rows(depth, machine, pool)
+                    if status != OK:
+                        break
+                    for k in range(here, following):
+                        other = np.int64(nodes[k] >> np.uint64(TOKEN_SHIFT))
+                        if other != spare:
+                            words[other >> 5] &= ~(np.uint32(1) << np.uint32(other & 31))
+                    signature = mix(signature, following)
+                    if target < 0:
+                        here = following
+                        continue
+                elif after == LEAVES and rows[depth] < 0:
                     status, target = lone_row(item, machine)
                     if status != OK:
                         break
@@ -384,9 +397,11 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 listed += 1
             here += 1
             if guide <= LONE and here < following:
-                lone_reads(LONE - guide, walk_reads, 4 * (depth + 1), machine)
+                lone_reads(LONE - guide, walk_reads, 4 * (depth + 1), spelled, machine)
             if guide <= LONE and following - here >= LEAST_BELOW:
-                frame = _enter_branch(here, walk_reads, 4 * (depth + 1), following, frame, pool)
+                frame = enter_branch(here, walk_reads, 4 * (depth + 1), following, frame, pool)
+            elif guide >= 0 and guide & ALONE and following - here >= LEAST_BELOW:
+                frame = enter_guided(guide, here, following, frame, pool)
             if not is_open:
                 continue
             if source >= 0:
@@ -400,9 +415,9 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
                 if guide >= 0:
                     continue
             elif how & HOW_PARTITIONS:
-                guides[depth + 1] = LONE - lone_item(target, machine)
-                lone_reads(LONE - guides[depth + 1], walk_reads, 4 * (depth + 1), machine)
-            frame = _enter_branch(here, machine.row_reads, 4 * target, following, frame, pool)
+                guides[depth + 1] = guide_alone(target, machine)
+                lone_reads(LONE - guides[depth + 1], walk_reads, 4 * (depth + 1), False, machine)
+            frame = enter_branch(here, machine.row_reads, 4 * target, following, frame, pool)
         if inside:
             break
     accepts = np.int64(0)
@@ -414,6 +429,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
         at = pool.walk_at
         at[0], at[1], at[2], at[3], at[4], at[5], at[6] = inside, waiting, first, here, stop, base, of_state
         at[7], at[8], at[9], at[10], at[11] = frame, listed, np.int64(signature), visited, is_whole
+        at[12] = spelled
         return MISSING - status
     machine.meta[M_NODES] += visited
     if accepts:
@@ -424,7 +440,7 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             listed += 1
     pool.walk_meta[W_LEFT] = -1
     if how & HOW_PARTITIONS:
-        _note_bound(start, machine, pool)
+        note_bound(start, machine, pool)
     pool.walk_meta[W_SIGNATURE] = np.int64(signature >> np.uint64(1)) ^ accepts
     is_listed = 0 <= listed <= NARROW and pool.walk_meta[W_LEFT] < 0 and pool.walk_meta[W_WANTED] == 0
     return listed if is_listed else np.int64(-1)

@@ -204,7 +204,7 @@ def item_reads(item, machine, pool):  # type: ignore[no-untyped-def]
     for quarter in range(4):
         reads[quarter] = pool.reads[string, quarter] if string >= 0 else np.uint64(0)
     if machine.code[place, OPERATION] == NAMES:
-        name_reads(state, np.int64(machine.code[place, FIRST]), reads, machine)
+        name_reads(state, np.int64(machine.code[place, FIRST]), reads, False, machine)
     else:
         count_reads(place, state, reads, machine, pool)
 
@@ -220,12 +220,22 @@ def item_left(item, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def may_close(item, machine, pool):  # type: ignore[no-untyped-def]
+    """Whether a closing quote ends the string that an item is in, but for the names of NAMES."""
+    place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
+    if machine.code[place, OPERATION] != COUNTED:
+        return True
+    states = np.int64(pool.characters[counted_start(place, machine), STATES])
+    return (state - 1) // states >= machine.arguments[machine.code[place, FIRST] + COUNTED_MINIMUM]
+
+
+@kernel
 def wide_state(item, place, flags, alone, depth, machine, pool):  # type: ignore[no-untyped-def]
     """The state whose partition of a place of the trie serves a live item, of TERMINAL or other, with its kind; or -1.
 
     `flags`: those of the row. `alone`: the row has no other item. Then a strict partition serves a COUNTED, too, that
     may not read as many characters as a token of `depth` bytes may have, if tokens with too many are taken out
-    afterwards.
+    afterwards. Where the quote that closes the string ends it, the partition of the whole trie is that of the TERMINAL.
     """
     if machine.code[item >> PLACE_SHIFT, OPERATION] == TERMINAL:
         state = (item >> STACK_BITS) & STATE_MASK
@@ -240,7 +250,11 @@ def wide_state(item, place, flags, alone, depth, machine, pool):  # type: ignore
     left, needed = item_left(item, machine, pool)
     if left - needed < depth and not (alone and place == 0):
         return np.int64(-1)
-    return state | STRICT | ALONE if alone else state | STRICT
+    if not alone:
+        return state | STRICT
+    if place == 0 and left - needed >= depth and may_close(item, machine, pool):
+        return state | ALONE
+    return state | STRICT | ALONE
 
 
 @kernel

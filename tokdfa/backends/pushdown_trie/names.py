@@ -317,9 +317,9 @@ def _add_byte(byte, reads):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
+def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def]
     """Change a set of bytes, which is what the string state reads: all that an allowed name goes on with is added, the
-    closing quote of a name that is refused is taken out.
+    closing quote of a name that is refused is taken out. `every`: that of refused names is added, too.
     """
     names, arguments = machine.names, machine.arguments
     table = arguments[at + NAMES_TABLE]
@@ -331,12 +331,12 @@ def name_reads(state, at, reads, machine):  # type: ignore[no-untyped-def]
     name = names[base + node, N_NAME] if read == 0 else -1
     if name >= 0:
         _add_byte(QUOTE, reads)
-        if not arguments[at + NAMES_LOW] <= name <= arguments[at + NAMES_HIGH]:
+        if not every and not arguments[at + NAMES_LOW] <= name <= arguments[at + NAMES_HIGH]:
             reads[0] &= ~(np.uint64(1) << np.uint64(QUOTE))
     code = np.int64(names[base + node, N_CHARACTER])
     for here in range(first, past):
         other = np.int64(names[base + here, N_CHARACTER])
-        if other < 0 or not _has_name(here, base, at, machine):
+        if other < 0 or not (every or _has_name(here, base, at, machine)):
             continue
         may_escape = not needed or _must_escape(other)
         if read == 0:

@@ -15,7 +15,9 @@ where the terminal does (`tokdfa.backends.pushdown_trie.names`, `tokdfa.backends
 the state with the bit STRICT.
 
 If the state is that of all items of a row, then a token that dies before the terminal has been complete is refused. The
-rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote.
+rest of a partition with the bit ALONE is without these: in a JSON string it is the tokens with a closing quote. If the
+terminal has one end on the way to each of them, and cannot go on there, the row behind that end is the same for all. So
+their rest is *joined*: the trie of what stands behind the end, which is walked from that row.
 
 A partition with the bit OWN is one of only those tokens that begin with a byte that the state reads. It serves states
 that read few bytes, but over and over: blanks, digits. The other tokens are walked in the vocabulary's own trie.
@@ -27,7 +29,7 @@ about.
 Layout. ``nodes``: uint64, packed as in `tokdfa.vocabulary.trie` with ``next`` and depth counted from the beginning of
 its own trie, the vocabulary's trie first and then those of rests. ``part_*``: for each partition where its things are:
 ``part_dense`` the row of ``dense`` (uint32 words) or -1, ``part_ids`` begin and end of its tokens in ``ids`` otherwise,
-``part_nodes`` where its rest begins in ``nodes``, and where that ends. The tries' branches are in
+``part_nodes`` where its rest begins in ``nodes``, where that ends, and whether it is joined. The tries' branches are in
 `tokdfa.backends.pushdown_trie.branches`.
 
 Source: llguidance's slices (000) with what is contained in a lexeme; XGrammar's split of the vocabulary by
@@ -42,12 +44,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.pushdown_trie.arrays import KEY_SHIFT, longer, zeros_by_page
+from tokdfa.backends.pushdown_trie.arrays import ALONE, KEY_SHIFT, STRICT, longer, zeros_by_page
 from tokdfa.backends.pushdown_trie.branches import Branches
-from tokdfa.backends.pushdown_trie.divide import REST, divide
+from tokdfa.backends.pushdown_trie.divide import BEHIND, divide
 from tokdfa.core.budget import hold
 from tokdfa.core.key_map import enter_key, is_crowded, longer_map, look_up, new_map
-from tokdfa.vocabulary.division import TAG, Division, cut_ranges_kernel
+from tokdfa.vocabulary.division import TAG, Division, cut_ranges_kernel, join_ranges_kernel
 from tokdfa.vocabulary.mask_store import list_tokens_kernel
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 
@@ -94,7 +96,7 @@ class Partitions:
         self.part_keys, self.part_slots = new_map(128, -1)
         self.part_dense: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
         self.part_ids: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
-        self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 2), dtype=np.int32)
+        self.part_nodes: npt.NDArray[np.int32] = np.zeros((64, 3), dtype=np.int32)
         self.dense: npt.NDArray[np.uint32] = zeros_by_page((MAX_DENSE + 1) * self.mask_words, np.uint32).reshape(
             -1, self.mask_words
         )
@@ -149,7 +151,7 @@ class Partitions:
         `within`: a partition of the same, all of whose tokens are inside; then only its rest is walked. Nothing
         is made if the node lay in a rest that is dropped; whoever asked begins again. Raises what making a row raises.
         """
-        begin, end = self.extent(below) if within < 0 else self.part_nodes[within].tolist()
+        begin, end = self.extent(below) if within < 0 else self.part_nodes[within, :2].tolist()
         size = end - begin
         trie_nodes = len(self.trie.nodes)
         if self.node_count + size > trie_nodes + most_rest_nodes(trie_nodes) or self.dense_count >= MAX_DENSE:
@@ -167,9 +169,13 @@ class Partitions:
         divide(nodes, begin - origin, end - origin, self.trie.depth_limit, state, automata, found)
         found.finish(self.trie.size)
         path = np.empty((2, self.trie.depth_limit + 1), dtype=np.int64)
-        left, room = found.ranges[found.ranges[:, TAG] == REST], self.nodes[self.node_count :]
-        rest = cut_ranges_kernel(nodes, begin - origin, left, self.trie.size, room, path)
-        self._keep(below, state, words, int(rest))
+        left, room = found.ranges, self.nodes[self.node_count :]
+        is_joined = bool(state & ALONE and not state & STRICT and (left[:, TAG] == BEHIND).all())
+        if is_joined:
+            rest = join_ranges_kernel(nodes, left, self.trie.size, room, path)
+        else:
+            rest = cut_ranges_kernel(nodes, begin - origin, left, self.trie.size, room, path)
+        self._keep(below, state, words, int(rest), is_joined)
 
     def has(self, below: int, state: int) -> bool:
         """Whether the partition below a node by a state is made."""
@@ -181,7 +187,7 @@ class Partitions:
         dense = int(self.part_dense[part])
         return part, self.dense[dense] if dense >= 0 else None
 
-    def _keep(self, below: int, state: int, words: npt.NDArray[np.uint32], rest: int) -> None:
+    def _keep(self, below: int, state: int, words: npt.NDArray[np.uint32], rest: int, is_joined: bool) -> None:
         """Enter the partition whose mask, `words`, and rest, of so many nodes, stand where the next ones begin."""
         self._make_room()
         tokens = np.empty(DENSE, dtype=np.int32)
@@ -197,7 +203,7 @@ class Partitions:
             self.ids[self.id_count : self.id_count + inside] = tokens[:inside]
             self.id_count += inside
         begin, end = self.node_count, self.node_count + rest
-        self.part_nodes[number] = begin, end
+        self.part_nodes[number] = begin, end, is_joined
         self.branches.add(self.nodes, begin, end)
         self.node_count = end
         self.count += 1

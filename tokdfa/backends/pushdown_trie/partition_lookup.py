@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import (
+    ALONE,
     M_LONGEST,
     M_PLACE,
     M_STATE,
@@ -24,12 +25,12 @@ from tokdfa.backends.pushdown_trie.arrays import (
     zeros_by_page,
 )
 from tokdfa.backends.pushdown_trie.closure import close_row
-from tokdfa.backends.pushdown_trie.items import string_state, wide_state
+from tokdfa.backends.pushdown_trie.items import item_left, string_state, wide_state
 from tokdfa.backends.pushdown_trie.rows import ACCEPTS, LOOPS, ROW_MIDDLE, ROW_WIDE, WIDE
 from tokdfa.backends.pushdown_trie.steps import end_row
 from tokdfa.core.jit import kernel
-from tokdfa.program.program import FIRST, NAMES, NAMES_TABLE, OPERATION, TERMINAL
-from tokdfa.vocabulary.byte_table import UNKNOWN
+from tokdfa.program.program import COUNTED, FIRST, NAMES, NAMES_TABLE, OPERATION, TERMINAL
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.mask_store import NARROW, count_ones
 from tokdfa.vocabulary.trie import MAX_NODES, NEXT_SHIFT
 
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 #: wants for those to come; PARTITION_WORK; of a string whose bound is near the characters left, or -1, and its state;
 #: what `largest_subtree` finds.
 W_NODES, W_DEPTH, W_SIZE, W_SIGNATURE, W_WANTED, W_PRICE, W_LEFT, W_STATE, W_BELOW, W_SHARE = range(10)
+#: Column of `part_nodes`: whether the rest is joined.
+PART_JOINED = 2
+#: What `follow_guide` says where nothing reads a byte.
+SKIPS = -2
 #: For the number of tokens listed: with what may come it stays less than 0.
 NOT_LISTED = -(1 << 40)
 #: A rest of so many nodes is good enough not to make further partitions for the same row.
@@ -101,7 +106,7 @@ class WalkScratch:
             [len(trie.nodes), trie.depth_limit, trie.size, 0, 0, PARTITION_WORK, -1, 0, *largest_subtree(trie.nodes)]
         )
         #: Where a walk stopped for want of something, as `fill` writes and reads it.
-        self.walk_at: npt.NDArray[np.int64] = np.zeros(12, dtype=np.int64)
+        self.walk_at: npt.NDArray[np.int64] = np.zeros(13, dtype=np.int64)
         #: `walk_meta`, as Python's own ints.
         self.counts = self.walk_meta.data
 
@@ -132,15 +137,16 @@ def take_inside(part, first, words, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
+def is_alone(row, below, machine, pool):  # type: ignore[no-untyped-def]
     """Whether a closed row has one item, or several of terminals and names in the same state, and no terminal is
     complete.
 
     Names are in one state if as much of one table is spelled; which state of a terminal that is, one of them knows.
-    With the longest match a terminal that dies may have had another end, which its row falls back on.
+    With the longest match a terminal that dies may have had another end, which its row falls back on. Terminals beside
+    names count as several `below` a node, where nobody walks what the names spell once more.
     """
     begin, end, state = machine.live_begin[row], machine.live_end[row], np.int64(-1)
-    spelled, is_known = np.int64(-1), False
+    spelled, is_known, is_plain = np.int64(-1), False, False
     if machine.meta[M_LONGEST] or begin == end:
         return False
     for k in range(begin, end):
@@ -150,6 +156,7 @@ def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
         if operation == TERMINAL:
             if pool.flags[other] & ACCEPTS:
                 return False
+            is_plain = True
         elif end - begin == 1:
             return True
         elif operation == NAMES:
@@ -166,7 +173,18 @@ def is_alone(row, machine, pool):  # type: ignore[no-untyped-def]
         if state >= 0 and other != state:
             return False
         state = other
+    if below != 0 and is_plain and spelled >= 0:
+        return False
     return state >= 0 and (is_known or spelled < 0)
+
+
+@kernel
+def names_item(row, machine):  # type: ignore[no-untyped-def]
+    """The first live item of NAMES of a closed row, or -1."""
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        if machine.code[machine.live_items[k] >> PLACE_SHIFT, OPERATION] == NAMES:
+            return np.int64(machine.live_items[k])
+    return np.int64(-1)
 
 
 @kernel
@@ -224,7 +242,7 @@ def begin_subtree(below, row, source, passed, first, signature, words, machine, 
     """
     best, least, chosen = np.int64(-1), np.int64(1) << 40, np.int64(-1)
     last, missing, reads = np.int64(-1), np.int64(-1), np.int64(-1)
-    alone = is_alone(row, machine, pool)
+    alone, names = is_alone(row, below, machine, pool), names_item(row, machine) >= 0
     depth = pool.walk_meta[W_DEPTH]
     for k in range(machine.live_begin[source], machine.live_end[source]):
         wide = wide_state(machine.live_items[k], below, machine.row_flags[source], alone, depth, machine, pool)
@@ -249,6 +267,8 @@ def begin_subtree(below, row, source, passed, first, signature, words, machine, 
             if count > reads:  # its rest is likely to be the smallest
                 missing, reads = wide, count
             continue
+        if names and known & (ALONE | STRICT) == ALONE and not pool.part_nodes[part, PART_JOINED]:
+            continue  # nobody has strings like this; what a name is worth would not be asked
         size = np.int64(pool.part_nodes[part, 1]) - np.int64(pool.part_nodes[part, 0])
         if size < least:
             best, least, chosen = part, size, state
@@ -262,6 +282,38 @@ def begin_subtree(below, row, source, passed, first, signature, words, machine, 
 
 
 @kernel
+def note_bound(row, machine, pool):  # type: ignore[no-untyped-def]
+    """Note characters left and state of a bounded COUNTED that a strict partition served though it is short."""
+    begin, depth = machine.live_begin[row], pool.walk_meta[W_DEPTH]
+    if machine.live_end[row] - begin != 1:
+        return
+    item = machine.live_items[begin]
+    if machine.code[item >> PLACE_SHIFT, OPERATION] != COUNTED:
+        return
+    left, needed = item_left(item, machine, pool)
+    wide = wide_state(item, np.int64(0), machine.row_flags[row], True, depth, machine, pool)
+    if wide >= 0 and left - needed < depth:
+        pool.walk_meta[W_LEFT], pool.walk_meta[W_STATE] = left, wide & STATE_PART
+
+
+@kernel
+def closing_rest(row, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the partition that is strict and so not joined) of the one state that the items of a row are in."""
+    state, part = np.int64(-1), np.int64(-1)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        item = machine.live_items[k]
+        if state < 0 and machine.code[item >> PLACE_SHIFT, OPERATION] == TERMINAL:
+            state = (item >> STACK_BITS) & STATE_MASK
+        elif state < 0:
+            state = string_state(item, machine, pool)
+    known = np.int64(pool.partition_class[state])
+    if known >= 0:
+        part = find_partition(np.int64(0), known | STRICT | ALONE, pool)
+    machine.meta[M_PLACE], machine.meta[M_STATE] = 0, state | STRICT | ALONE
+    return OK if part >= 0 else NEEDS_PARTITION, part
+
+
+@kernel
 def serve_subtree(row, source, below, size, passed, machine, pool):  # type: ignore[no-untyped-def]
     """(status, whether a partition of a subtree of `size` nodes serves a row by one of its wide states, `passed` left
     out).
@@ -269,7 +321,7 @@ def serve_subtree(row, source, below, size, passed, machine, pool):  # type: ign
     One that is missing is wanted, for the masks to come, when walks without it have cost as much as it will: so no
     more is ever spent than twice what was best, and a first visit costs a walk (Karlin et al. 1988, ski rental).
     """
-    depth, wanted, alone = pool.walk_meta[W_DEPTH], np.int64(-1), is_alone(row, machine, pool)
+    depth, wanted, alone = pool.walk_meta[W_DEPTH], np.int64(-1), is_alone(row, below, machine, pool)
     for k in range(machine.live_begin[source], machine.live_end[source]):
         wide = wide_state(machine.live_items[k], below, machine.row_flags[source], alone, depth, machine, pool)
         state = wide & STATE_PART
@@ -326,11 +378,11 @@ def guide_of(row, source, passed, machine, pool):  # type: ignore[no-untyped-def
 
 @kernel
 def follow_guide(guide, byte, pool):  # type: ignore[no-untyped-def]
-    """The state, with its kind, after a byte that stays inside its terminal; -1 if it does not."""
+    """The state, with its kind, after a byte that stays inside its terminal; -1 if it does not; SKIPS: it is dead."""
     target = np.int64(pool.transitions[np.uint64(guide & STATE_PART) * np.uint64(256) + np.uint64(byte)])
     if target < 0 or (guide & STRICT and pool.flags[target] & ACCEPTS):
-        return np.int64(-1)
-    return target | (guide & STRICT)
+        return np.int64(SKIPS) if target == DEAD and guide & ALONE else np.int64(-1)
+    return target | (guide & ~STATE_PART)
 
 
 @kernel

@@ -42,7 +42,7 @@ from tokdfa.backends.pushdown_trie.rows import (
 from tokdfa.core.jit import kernel
 from tokdfa.core.keys import second_of
 from tokdfa.core.sorting import sort_distinct
-from tokdfa.program.program import FIRST, NAMES, OPERATION, SECOND, TERMINAL
+from tokdfa.program.program import FIRST, NAMES, NAMES_OTHER, OPERATION, SECOND, TERMINAL
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
@@ -100,6 +100,40 @@ def step_row(row, byte, machine, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def make_rows(depth, machine, pool):  # type: ignore[no-untyped-def]
+    """(status, the row at a depth of the path, or DEAD): make the rows down to there."""
+    rows, path = pool.walk_rows, pool.walk_path
+    known, status = np.int64(depth), OK
+    while rows[known] < 0:
+        known -= 1
+    target = np.int64(rows[known])
+    while known < depth and target >= 0 and status == OK:
+        status, target = step_row(target, np.int64(path[known]), machine, pool)
+        known += 1
+        if status == OK:
+            rows[known] = target
+    return status, target
+
+
+@kernel
+def end_strings(row, machine):  # type: ignore[no-untyped-def]
+    """(status, the row after the terminals and strings of a closed row have ended, not in its names; or DEAD)."""
+    count = np.int64(0)
+    for k in range(machine.live_begin[row], machine.live_end[row]):
+        item = machine.live_items[k]
+        place = np.int64(item >> PLACE_SHIFT)
+        if machine.code[place, OPERATION] == NAMES:
+            place = np.int64(machine.arguments[machine.code[place, FIRST] + NAMES_OTHER])
+        if place >= 0:
+            count = add_found(np.int64(machine.code[place, SECOND]), np.int64(0), item & STACK_MASK, count, machine)
+        if count < 0:
+            return NEEDS_SCRATCH, np.int64(DEAD)
+    if count == 0:
+        return OK, np.int64(DEAD)
+    return intern_row(count, False, np.int64(-1), machine)
+
+
+@kernel
 def step_loops(row, machine, pool):  # type: ignore[no-untyped-def]
     """(status, the row after each byte with which no state of a row changes and no name goes on, or -1).
 
@@ -154,7 +188,7 @@ def run_kernel(row, data, begin, end, machine_address, pool_address):  # type: i
                 status = close_row(row, machine, pool)
                 item = lone_item(row, machine)
         if item >= 0:
-            following = step_lone(item, byte, machine)
+            following = step_lone(item, byte, False, machine)
         if following != LEAVES:
             item, row = following, np.int64(-1)
         else:
