@@ -31,6 +31,7 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import live_states
 from tokdfa.core.budget import hold, spend
+from tokdfa.core.keys import longer_keys, new_keys
 from tokdfa.errors import LimitExceeded
 from tokdfa.regex.derivative import AT_START, AssertionDeriver, context_after
 from tokdfa.regex.derivative_classes import DerivativeTable, partition_bytes
@@ -449,3 +450,4 @@ def _warm_up() -> None:
     dfa.accepts(b"ab")
     dfa.to_dfa()
     store._grow(FULL_NODES)
+    longer_keys(2, 0, new_keys(1)[0])  # as a table of classes grows that many expressions fill

@@ -49,8 +49,8 @@ class Pool:
         self.spare_tables = SpareTables()
         #: Memory of masks of constraints that are gone (`tokdfa.vocabulary.mask_store`).
         self.spare_masks: list[npt.NDArray[np.int32]] = []
-        #: Whether the tables that most schemas need were made (`tokdfa.backends.pushdown_trie.schema_tables`).
-        self.is_prepared = False
+        #: The kinds of constraints for which tables were made in advance (`PushdownTrie.prepare`).
+        self.prepared: set[str] = set()
         self._structs = self.automata.structs  # the one in `arrays`, while it is what it was made of
         self._partition_bytes = 0  # when that was made
 

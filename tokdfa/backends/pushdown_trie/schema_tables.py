@@ -71,7 +71,7 @@ FORMATS = {
 
 
 def prepare_tables(pool: Pool, filler: Filler) -> None:
-    """Make what schemas need in a pool, once: read a document that has everything under a schema that has everything,
+    """Make what schemas need in a pool: read a document that has everything under a schema that has everything,
     and fill all masks on the way. The pool's lock must be held.
     """
     from tokdfa.backends.pushdown_trie.machine import Machine
@@ -82,8 +82,6 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     from tokdfa.regex.syntax_tree import CharSet
     from tokdfa.regex.utf8 import utf8_program
 
-    if pool.is_prepared:
-        return
     properties = {name: schema for name, (schema, _) in COMMON.items()}
     properties |= {name: {"type": "string", "format": name} for name in FORMATS}
     value = {name: sample for name, (_, sample) in COMMON.items()} | FORMATS | {"another": "member"}
@@ -110,9 +108,13 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     for name, sample in FORMATS.items():  # what is asked of texts that have another demand beside
         StringSet(formats=(name,)).holds(sample)
     _load_kernels(machine)
+    touch(pool)
+
+
+def touch(pool: Pool) -> None:
+    """Take memory that constraints to come will write to."""
     pool.automata.touch(TOUCHED_STATES)
     pool.partitions.touch(TOUCHED_NODES, TOUCHED_MASKS)
-    pool.is_prepared = True  # now, so that what was interrupted is done again
 
 
 def _load_kernels(machine: Machine) -> None:

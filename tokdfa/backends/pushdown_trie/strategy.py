@@ -47,7 +47,7 @@ from tokdfa.backends.proper import WithProper
 from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher, PushdownTables
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
-from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables
+from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables, touch
 from tokdfa.constraint import Choice, Grammar, JsonSchema
 from tokdfa.errors import (
     OptionError,
@@ -104,10 +104,15 @@ class PushdownTrie(WithProper):
             return
         pool = pool_of(self.vocab)
         with pool.lock:
+            if kind in pool.prepared:
+                return
             if kind == "json_schema":
                 prepare_tables(pool, Filler(self.settings["partition"], self.settings["subtrees"]))
-            elif self.settings["slices"]:
-                pool.slices.make_all()
+            else:
+                touch(pool)
+                if self.settings["slices"]:
+                    pool.slices.make_all()
+            pool.prepared.add(kind)  # now, so that what was interrupted is done again
 
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]

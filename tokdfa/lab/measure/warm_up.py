@@ -20,8 +20,18 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 LABEL = "warm-up"
-#: What nearly every schema has, and every engine takes. In a process that was forked a moment ago the first schema that
-#: is compiled also copies the pages of whatever code it runs.
+#: What nearly every grammar, and nearly every schema, has, and every engine takes. In a process that was forked a
+#: moment ago the first one that is compiled also copies the pages of whatever code it runs.
+GRAMMAR = r"""
+start: item+
+item: (NAME | WORD) "=" value ";"
+?value: NAME | NUMBER | TEXT | list
+list: "[" [value ("," value)*] "]"
+NAME: /[a-z_][a-z0-9_]*/
+NUMBER: /[0-9]+(\.[0-9]+)?/
+TEXT: /"[^"\\\n]*"/
+%ignore /[ \t\n]+/
+"""
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -70,7 +80,7 @@ def throwaway(backend: Backend, kind: str = "") -> Constraint | None:
     by_kind: dict[str, Constraint] = {
         "regex": Regex(f"(?:{word}){{1,3}}", label=LABEL),
         "choice": Choice([word, word * 2], label=LABEL),
-        "grammar": Grammar(f'start: "{word}"+', label=LABEL),
+        "grammar": Grammar(f'{GRAMMAR}WORD: "{word}"\n', label=LABEL),
         "json_schema": JsonSchema(SCHEMA, label=LABEL),
     }
     kinds = sorted(backend.kinds, key=lambda taken: taken != kind)
