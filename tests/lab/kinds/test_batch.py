@@ -132,6 +132,7 @@ def test_what_one_engine_refuses_is_in_no_batch(monkeypatch: pytest.MonkeyPatch)
         ("token_index", "other texts"): "text_refused",
     }
     assert {place[1] for place, row in surveyed.items() if row["takes_part"]} == drawn
+    assert surveyed["token_index", "word 4"]["along"] == len("word") + len("it")
     assert "bytes: all engines take 2 of 4 constraints, and these take part." in Told(KIND, rows).sentences
     with pytest.raises(OptionError, match="none of 1 constraints is taken by all of pushdown_trie, token_index"):
         measured("pushdown_trie", "token_index", constraints=constraints[2:3])

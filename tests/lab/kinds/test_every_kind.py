@@ -36,7 +36,7 @@ MODELS = [{"name": "table?seed=1", "tokenizer": TOKENIZER, "label": "m"}]
 KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "batch": (
         {"tokenizer": "bytes", "engines": ENGINES, "constraints": [{**DIGITS, "texts": ["12"]}], "sizes": [2]},
-        {"batches", "gains", "compiles"},
+        {"batches", "gains", "trials"},
     ),
     "canonicity": ({"tokenizer": TOKENIZER, "repeats": 1, "masks": 3}, {"canonicity_times", "canonicity_sizes"}),
     "cold_start": ({"tokenizer": "bytes", **DIGITS, "engines": ENGINES[:1], "processes": 1}, {"cold_start"}),

@@ -7,11 +7,12 @@ batches with a number of threads (`tokdfa.lab.measure.batch_calls`).
 
 An item is a tokenizer, with all constraints of the experiment or, with the setting ``data``, the schemas of a folder
 (`tokdfa.lab.measure.schema_corpus`). All engines fill the same batches, so a constraint *takes part* only if each of
-them compiles it and reads its texts to the end.
+them compiles it and reads its texts to the end. That is tried out first, and shows what constraints cost that nobody
+has had before: to compile them, and all masks along their texts.
 
 In each round constraints and places are drawn anew, the same for all calls, which take turns and compile anew. Then
 two *phases* are timed: ``first`` masks of a constraint, and those ``seen`` before, filled again for other matchers.
-What an engine keeps for later constraints of a vocabulary it has from equal ones, which it compiled before.
+First masks find what an engine keeps of equal constraints for its vocabulary, as the trial has filled all of them.
 
 Masks of a call for batches must be those of the loop, in each phase of each round; an engine whose masks are not leaves
 the race, and its row says so. A row is a call in a round and a phase, or an engine with a constraint, which it takes or
@@ -31,7 +32,7 @@ from pydantic import Field
 
 from tokdfa import mask as masks
 from tokdfa.errors import OptionError, TokenRefused
-from tokdfa.lab.declare import Column, Kind, Listing, Pivot, Say, Stat, Summary
+from tokdfa.lab.declare import Column, Kind, Listing, Pivot, Quotient, Say, Stat, Summary
 from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.batch_calls import BATCH_CALLS, LOOP, fill_batch
@@ -146,16 +147,16 @@ class _Race:
                 taken.append(source)
             for name, one in found.items():
                 row = {"engine": name, "constraint": entry.label, "takes_part": takes_part, "outcome": OK}
-                of_engine = {"outcome": one.kind} if isinstance(one, Failure) else {"compile_ns": one}
-                self.rows.append({**row, **of_engine})
+                self.rows.append({**row, **({"outcome": one.kind} if isinstance(one, Failure) else one)})
         return taken
 
     def run_round(self, batch: _Batch, place: dict[str, Any]) -> None:
         """All calls of all engines on one batch; an engine that fails is out of the race, and loses its times."""
         calls = [
             (name, threads)
+            for threads in (LOOP, *self._threads)  # no engine's calls one after another: the second finds warm caches
             for name, backend in self.backends.items()
-            for threads in (LOOP, *(self._threads if backend.name in BATCH_CALLS else ()))
+            if threads == LOOP or backend.name in BATCH_CALLS
         ]
         with collector_off():
             for name, threads in rotated(calls, max(place["round"], 0)):
@@ -171,15 +172,19 @@ class _Race:
                     self.rows += [{**at, "phase": phase, "ns": ns} for phase, ns in zip(PHASES, found, strict=True)]
 
 
-def _try_out(backend: Backend, source: _Source) -> int | Failure:
-    """The nanoseconds of compiling; a Failure if the engine refuses a text."""
-    compiled, ns = time_call(partial(backend.compile, source.constraint))
+def _try_out(backend: Backend, source: _Source) -> dict[str, int] | Failure:
+    """The nanoseconds of compiling and of all masks along the texts; a Failure if the engine refuses a text."""
+    compiled, compile_ns = time_call(partial(backend.compile, source.constraint))
+    mask, along_ns = masks.allocate_mask(backend.vocab.size), 0
     for tokens in source.texts:
-        try:
-            _walked(compiled, tokens)
-        except TokenRefused as refusal:
-            return Failure("text_refused", str(refusal))
-    return ns
+        matcher = compiled.start()
+        for token in tokens:
+            along_ns += time_call(partial(matcher.fill_mask, mask))[1]
+            try:
+                matcher.advance(token)
+            except TokenRefused as refusal:
+                return Failure("text_refused", str(refusal))
+    return {"compile_ns": compile_ns, "along_ns": along_ns, "along": sum(map(len, source.texts))}
 
 
 def _walked(compiled: CompiledConstraint, tokens: Sequence[int]) -> Matcher:
@@ -278,6 +283,7 @@ KIND = Kind(
         seconds("mask_ns", "time of a mask", "the time of a batch over its masks"),
         Column("gain", "times as fast as the loop", "ratio", "higher", "of the same engine, round by round"),
         seconds("compile_ns", "compile time", "of a constraint that takes part"),
+        seconds("along_ns", "all masks along the texts", "of a constraint that takes part"),
     ),
     case=_PLACE,
     frames=frames,
@@ -301,13 +307,14 @@ KIND = Kind(
             where="threads > 0",
         ),
         Summary(
-            "compiles",
-            "Compiling them",
-            "Of the constraints that take part, each for the first time; in no time above.",
+            "trials",
+            "Constraints that nobody has had before",
+            "Of those that take part: compiling, and the masks along their texts, one by one; in no time above.",
             by=("tokenizer", "engine"),
             values=(
                 *(Stat("constraint", "count", "constraints"), "compile_ns", "compile_ns:p99"),
-                Stat("compile_ns", "sum", "all of them"),
+                Stat("compile_ns", "sum", "compiling all of them"),
+                Quotient("along_ns:sum", "along:sum", "time of a mask, mean", "s", "lower"),
             ),
             frame="taken",
         ),
