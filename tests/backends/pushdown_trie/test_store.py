@@ -89,6 +89,18 @@ def test_lazy_automata_are_saved_with_all_their_states(constraint: Constraint, t
         assert masks_along(loaded, seed) == masks_along(compiled, seed)
 
 
+def test_an_automaton_of_many_states_is_loaded_for_a_vocabulary_without_all_bytes(tmp_path: Path) -> None:
+    """Whether tokens spell its texts is asked once of each state: by rounds over all states it would take minutes."""
+    compiled = PushdownTrie(small_vocabulary()).compile(Regex("a|cd|[ab]{15000}"))
+    assert isinstance(compiled, CompiledPushdown)
+    compiled.save(tmp_path / "program.npz")
+    for tokens, complete in (([b"a", b"b", b"c", b""], False), ([b"a", b"b", b"c", b"d", b""], True)):
+        vocabulary = Vocabulary(tokens, end_tokens=[len(tokens) - 1])
+        loaded = CompiledPushdown.load(tmp_path / "program.npz", vocabulary)
+        assert isinstance(loaded, CompiledPushdown)
+        assert loaded.complete == complete
+
+
 def test_automata_of_too_many_states_are_not_saved(tmp_path: Path) -> None:
     compiled = PushdownTrie(small_vocabulary()).compile(Regex("[ab]{0,90000}"))
     assert isinstance(compiled, CompiledPushdown)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
+from tokdfa.automata.liveness import coaccessible_states
 from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST, MOST, STATES, LazyRows, StateTable
 from tokdfa.grammar.lexeme_automata import minimal_together
 from tokdfa.program.json_text import read_characters
@@ -165,7 +166,7 @@ class AutomatonTable(StateTable):
         if self.has_all_bytes:
             self.spelled.update(dict.fromkeys(entered, True))
         else:
-            spelled = _spelled(table[:, automaton.byte_class], accepting, self.available)
+            spelled = _spelled(table, accepting, np.unique(automaton.byte_class[self.available]))
             self.spelled.update(zip(entered, spelled[starts].tolist(), strict=True))
         return entered
 
@@ -232,16 +233,13 @@ class AutomatonTable(StateTable):
         return self._explicit[bisect_right(self._explicit, state, key=lambda automaton: automaton.first) - 1]
 
 
-def _spelled(columns: Int32, accepting: Bools, available: Bools) -> Bools:
-    """From which states on every state can reach an end by `available` bytes. `columns`: int32, shape (states, 256)."""
-    ends = _leading_to(columns[:, available], accepting)
-    return ~_leading_to(columns, ~ends)
+def _spelled(table: Int32, accepting: Bools, available: npt.NDArray[np.uint8]) -> Bools:
+    """From which states on every state can reach an end by bytes of the classes `available`. O(transitions)."""
+    ends = _leading_to(table[:, available], accepting)
+    return ~_leading_to(table, ~ends)
 
 
-def _leading_to(columns: Int32, wanted: Bools) -> Bools:
+def _leading_to(table: Int32, wanted: Bools) -> Bools:
     """The states that lead to those that are wanted, these included; -1 leads nowhere."""
-    while True:
-        reached = wanted | (wanted[columns] & (columns >= 0)).any(axis=1)
-        if (reached == wanted).all():
-            return reached
-        wanted = reached
+    leads = table >= 0
+    return coaccessible_states(np.append(0, np.cumsum(leads.sum(axis=1))), table[leads], wanted)
