@@ -94,8 +94,9 @@ def test_an_automaton_of_many_states_is_loaded_for_a_vocabulary_without_all_byte
     compiled = PushdownTrie(small_vocabulary()).compile(Regex("a|cd|[ab]{15000}"))
     assert isinstance(compiled, CompiledPushdown)
     compiled.save(tmp_path / "program.npz")
-    for tokens, complete in (([b"a", b"b", b"c", b""], False), ([b"a", b"b", b"c", b"d", b""], True)):
-        vocabulary = Vocabulary(tokens, end_tokens=[len(tokens) - 1])
+    for missing, complete in ((b"d", False), (b"x", True)):
+        tokens = [bytes([byte]) for byte in range(256) if byte not in missing]
+        vocabulary = Vocabulary([*tokens, b""], end_tokens=[255])
         loaded = CompiledPushdown.load(tmp_path / "program.npz", vocabulary)
         assert isinstance(loaded, CompiledPushdown)
         assert loaded.complete == complete
