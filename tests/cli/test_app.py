@@ -144,6 +144,9 @@ def test_show_prints_the_program(tokdfa, tmp_path: Path) -> None:
         assert "call start" in text
     assert printed[0] != printed[1]
     assert "terminal a+" in tokdfa("show", "--regex", "a+")[1]
+    status, text = tokdfa("show", "--regex", "a(")
+    assert status == 1
+    assert "not closed" in text
     status, text = tokdfa("show", "--regex", "a", "--lexer", "short")
     assert status == 1
     assert "longest or any" in text

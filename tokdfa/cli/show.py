@@ -113,6 +113,8 @@ def _print_program(constraint: Constraint, lexer: str, console: Console) -> None
         from tokdfa.json_schema.expand import SchemaPrograms
 
         program = lower_constraint(constraint, longest=lexer == "longest", schema=SchemaPrograms())
+        for terminal in program.source.terminals:
+            terminal.make()  # a regex is read here
     console.print(plain(format_program(program)), highlight=False, soft_wrap=True)
 
 
