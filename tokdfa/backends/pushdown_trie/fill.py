@@ -85,7 +85,7 @@ from tokdfa.backends.pushdown_trie.partition_lookup import (
     wide_row,
 )
 from tokdfa.backends.pushdown_trie.rows import BIAS, ROW_ACCEPTS, ROW_CUT
-from tokdfa.backends.pushdown_trie.steps import border_of, end_strings, make_rows, reads_byte, step_loops, step_row
+from tokdfa.backends.pushdown_trie.steps import border_of, end_strings, make_rows, reads_byte, step_row
 from tokdfa.core.jit import kernel
 from tokdfa.core.kernel_budget import pay
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
@@ -263,12 +263,6 @@ def _fill_mask_kernel(start, how, out, machine_address, pool_address):  # type: 
             if first:
                 words[:] = 0
                 first = False
-            if of_state >= 0:  # the rest will come to most of what a row with a wide state reads
-                status, following = step_loops(row, machine, pool)
-                if status == OK and following >= 0 and following != row:
-                    status, _ = step_loops(following, machine, pool)
-                if status != OK:
-                    break
             is_joined, behind = part >= 0 and pool.part_nodes[part, PART_JOINED] != 0, row
             if is_joined:
                 of_state, is_whole = np.int64(-1), False

@@ -354,30 +354,6 @@ def name_reads(state, at, reads, every, machine):  # type: ignore[no-untyped-def
 
 
 @kernel
-def drop_name_bytes(state, at, reads, machine):  # type: ignore[no-untyped-def]
-    """Take the bytes with which some name of the table goes on, and the closing quote, out of a set of bytes.
-
-    All, where a character is read in part.
-    """
-    names = machine.names
-    base = np.int64(machine.tables[machine.arguments[at + NAMES_TABLE], T_NODES])
-    if (
-        state == START
-        or (state - AT_ROOT) % PHASES != WHOLE
-        or names[base + (state - AT_ROOT) // PHASES, N_CHARACTER] < 0
-    ):
-        reads[:] = 0
-        return
-    node = base + (state - AT_ROOT) // PHASES
-    reads[0] &= ~(np.uint64(1) << np.uint64(QUOTE))
-    reads[BACKSLASH >> 6] &= ~(np.uint64(1) << np.uint64(BACKSLASH & 63))
-    for here in range(names[node, N_FIRST], names[node, N_PAST]):
-        byte = _spelled_byte(np.int64(names[base + here, N_CHARACTER]), False, 0)
-        if byte >= 0:
-            reads[byte >> 6] &= ~(np.uint64(1) << np.uint64(byte & 63))
-
-
-@kernel
 def name_string_state(state, at, machine, pool):  # type: ignore[no-untyped-def]
     """The state of the TERMINAL for other strings after the same bytes; DEAD, too, if there is no such TERMINAL."""
     other = machine.arguments[at + NAMES_OTHER]

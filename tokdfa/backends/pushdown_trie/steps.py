@@ -27,7 +27,6 @@ from tokdfa.backends.pushdown_trie.arrays import (
 from tokdfa.backends.pushdown_trie.closure import close_row
 from tokdfa.backends.pushdown_trie.items import step_item
 from tokdfa.backends.pushdown_trie.lone import LEAVES, lone_item, lone_row, step_lone
-from tokdfa.backends.pushdown_trie.names import drop_name_bytes, name_string_state
 from tokdfa.backends.pushdown_trie.rows import (
     ACCEPTS,
     BIAS,
@@ -131,48 +130,6 @@ def end_strings(row, machine):  # type: ignore[no-untyped-def]
     if count == 0:
         return OK, np.int64(DEAD)
     return intern_row(count, False, np.int64(-1), machine)
-
-
-@kernel
-def step_loops(row, machine, pool):  # type: ignore[no-untyped-def]
-    """(status, the row after each byte with which no state of a row changes and no name goes on, or -1).
-
-    All of these bytes, which are most of those of a string, lead to that row, which is found once.
-    """
-    status = close_row(row, machine, pool)
-    if status != OK or machine.meta[M_LONGEST]:
-        return status, np.int64(-1)
-    reads = machine.reads
-    reads[:] = machine.row_reads[4 * row : 4 * row + 4]
-    for k in range(machine.live_begin[row], machine.live_end[row]):
-        item = machine.live_items[k]
-        place, state = item >> PLACE_SHIFT, (item >> STACK_BITS) & STATE_MASK
-        if machine.code[place, OPERATION] == NAMES:
-            at = np.int64(machine.code[place, FIRST])
-            drop_name_bytes(state, at, reads, machine)
-            state = name_string_state(state, at, machine, pool)
-        elif machine.code[place, OPERATION] != TERMINAL:
-            return status, np.int64(-1)
-        if state < 0:
-            return status, np.int64(-1)
-        for quarter in range(4):
-            same = np.uint64(0)
-            for byte in range(64):
-                is_same = pool.transitions[state * 256 + 64 * quarter + byte] == state
-                same |= np.uint64(is_same) << np.uint64(byte)
-            reads[quarter] &= same
-    following = np.int64(-1)
-    for quarter in range(4):
-        left = reads[quarter]
-        for byte in range(64):
-            if left >> np.uint64(byte) & np.uint64(1) == 0:
-                continue
-            if following < 0:
-                status, following = step_row(row, np.int64(64 * quarter + byte), machine, pool)
-                if status != OK:
-                    return status, following
-            machine.transitions[row * 256 + 64 * quarter + byte] = following + BIAS
-    return status, following
 
 
 @kernel
