@@ -122,6 +122,17 @@ def test_wide_texts_of_a_real_vocabulary(grammar, lexer, prepared, monkeypatch):
     assert max(sizes) > 500
 
 
+@pytest.mark.parametrize("behind", ["[a-z]", "1b"])
+def test_the_row_behind_a_terminal_that_may_end_in_one_place_or_two(behind):
+    """What stands behind the end is walked from one row if there is one, and not if the terminal may go on there."""
+    texts = [*(bytes([byte]) for byte in b"abcxyz1!"), b"a!1b", b"b!1bx", b"c!1bb"]
+    vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)])
+    machine = machine_of(f"start: A B\nA: /[a-z]![0-9]?/\nB: /{behind}/\n", "any", vocab)
+    plain, *_, fast = fillers_of(machine)
+    assert b"a!1b" in [texts[token] for token in tokens_of(fast, machine, 0)]
+    assert tokens_of(fast, machine, 0) == tokens_of(plain, machine, 0)
+
+
 @pytest.mark.parametrize("letters", ["[0-9]", "[0-9a-z]"])
 def test_what_a_lazy_terminal_cuts_off_is_taken_from_no_partition(letters):
     """Behind the first 5 nothing more may come, though the other terminal could read it over and over."""
