@@ -10,7 +10,7 @@ import re
 from dataclasses import InitVar, dataclass, field
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
 from tokdfa.core.schema_registry import registry_text
@@ -72,14 +72,10 @@ _OPTION_VALUES = {
 
 @dataclass(frozen=True)
 class Constraint:
-    """Base of all constraints. `label` is an optional short name for tables."""
+    """Base of all constraints. `label` is an optional short name for tables. `kind`: as experiments spell it."""
 
+    kind: ClassVar[Literal["regex", "choice", "grammar", "json_schema"]]
     label: str = field(default="", kw_only=True, compare=False)
-
-    @property
-    def kind(self) -> str:
-        """The constraint's kind as experiments spell it: regex, choice, grammar or json_schema."""
-        raise NotImplementedError
 
     @property
     def source(self) -> str:
@@ -103,6 +99,7 @@ class Regex(Constraint):
     Text is UTF-8. `$` without ``m`` means the very end, as in ECMA-262 and Rust (not before a last newline).
     """
 
+    kind = "regex"
     pattern: str
     search: bool = False
     ascii_classes: bool = False
@@ -119,10 +116,6 @@ class Regex(Constraint):
             raise OptionError(f"unknown regex flag {unknown[0]!r}; known: i, s, m, x")
 
     @property
-    def kind(self) -> str:
-        return "regex"
-
-    @property
     def source(self) -> str:
         return self.pattern
 
@@ -131,6 +124,7 @@ class Regex(Constraint):
 class Choice(Constraint):
     """Exactly one of a set of texts (str, encoded as UTF-8, or bytes). Order and repeats do not matter."""
 
+    kind = "choice"
     choices: tuple[str | bytes, ...]
 
     def __init__(self, choices: Iterable[str | bytes], *, label: str = "") -> None:
@@ -141,10 +135,6 @@ class Choice(Constraint):
         for choice in self.choices:
             if not isinstance(choice, str | bytes):
                 raise ArgumentError(f"choices: a choice is a str or bytes, not {type(choice).__name__}")
-
-    @property
-    def kind(self) -> str:
-        return "choice"
 
     @property
     def source(self) -> str:
@@ -171,6 +161,7 @@ class Grammar(Constraint):
       member ``x-tokdfa`` overrides them.
     """
 
+    kind = "grammar"
     text: str
     start: str = "start"
     sources: Mapping[str, str] | tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
@@ -208,10 +199,6 @@ class Grammar(Constraint):
             options |= _known_options(own)
             text = json.dumps(schema, ensure_ascii=False)
         return JsonSchema(text, **options)
-
-    @property
-    def kind(self) -> str:
-        return "grammar"
 
     @property
     def source(self) -> str:
@@ -259,6 +246,7 @@ class JsonSchema(Constraint):
     `profile` only sets options, so constraints that differ in nothing else are equal.
     """
 
+    kind = "json_schema"
     text: str
     order: str = "schema"
     duplicates: str = "declared"
@@ -348,10 +336,6 @@ class JsonSchema(Constraint):
     def spelling(self) -> tuple[Any, ...]:
         """The options that say how a value is written, whatever the schema: those of `SPELLING`, in its order."""
         return _spelling_of(self)
-
-    @property
-    def kind(self) -> str:
-        return "json_schema"
 
     @property
     def source(self) -> str:

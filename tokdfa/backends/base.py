@@ -160,6 +160,10 @@ class Phases(dict[str, float]):
         """What the block of a ``with`` takes is added to a phase."""
         return _Measured(self, name)
 
+    def add(self, name: str, began: int) -> None:
+        """Add to a phase what has passed since `time.perf_counter_ns` was `began`: a quarter of the calls."""
+        self[name] = self.get(name, 0.0) + (time.perf_counter_ns() - began) * 1e-9
+
 
 class _Measured(AbstractContextManager[None]):
     """One block; 1 µs, a third of what a generator takes."""
@@ -173,8 +177,7 @@ class _Measured(AbstractContextManager[None]):
         self._started = time.perf_counter_ns()
 
     def __exit__(self, *error: object) -> None:
-        taken = (time.perf_counter_ns() - self._started) * 1e-9
-        self._phases[self._name] = self._phases.get(self._name, 0.0) + taken
+        self._phases.add(self._name, self._started)
 
 
 class CompiledConstraint(ABC):

@@ -6,7 +6,8 @@ calls. In between stands a *disjunctive normal form*, one level of the value dee
 alternative *clauses*, each a conjunction of demands on a value of that type. What is said about the parts of a value
 (properties, items) is kept as a *state*: a set of *literals*, each a schema of the document or its negation, all of
 which hold. A state is brought to its own shape only when somebody needs it, so recursion does no harm; there are
-finitely many states. This is how an alternating tree automaton is made nondeterministic.
+finitely many states. Schemas of a plain scalar type are literals that all documents share. This is how an alternating
+tree automaton is made nondeterministic.
 
 - `document`: reads the text, its draft, and what ``$ref`` leads to;
 - `clauses`: clauses, shapes, states, and how they intersect; `keyword_names`: which keywords there are;

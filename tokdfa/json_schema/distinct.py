@@ -173,8 +173,8 @@ class _Search:
 
     def _nodes(self, state: State) -> list[tuple[Node, bool]]:
         """The schemas of the text that a state demands, and whether they are negated."""
-        nodes = self.shape_builder.document.nodes
-        found = [(nodes[literal >> 1], bool(literal & 1)) for literal in sorted(state)]
+        node_of = self.shape_builder.document.node
+        found = [(node_of(literal >> 1), bool(literal & 1)) for literal in sorted(state)]
         return [(node, negated) for node, negated in found if not node.pointer.startswith(NESTED)]
 
     def _place_of_names(self, state: State, place: Place) -> Place:

@@ -56,6 +56,8 @@ Key = str | tuple[str, str | int | None]
 NS_PER_CHARACTER, BYTES_PER_CHARACTER, NS_PER_CHARACTER_WITH_IDS = 40, 8, 800
 #: The same of a node, and the work of a part of a reference, and of a reference that the library follows.
 NS_PER_NODE, BYTES_PER_NODE, NS_PER_PART, NS_PER_REFERENCE = 1_500, 200, 500, 100_000
+#: Nodes whose work is counted in one call.
+NODES_AT_ONCE = 16
 
 #: The key of the schema that bounds how deep values nest; it is not in the text.
 NESTED = "/(max_nesting)"
@@ -139,10 +141,12 @@ class Document:
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
         self._by_identity: dict[tuple[int, Scope], Node] = {}
+        #: Number of a plain type (`tokdfa.json_schema.keyword_names`) -> the first schema of it: parent, itself, key.
+        self.plain_places: dict[int, tuple[Node, Any, Key]] = {}
         self._registry: Any = None
         self._root_schema = root
         id_keyword = id_keyword_of(self.draft)
-        self._has_ids = bool(self._documents) or f'"{id_keyword}"' in text
+        self.has_ids = bool(self._documents) or f'"{id_keyword}"' in text
         if isinstance(root, dict) and not isinstance(root.get(id_keyword, ""), str):
             # the library would not say it so
             raise SchemaError(f"an id is a text, not {_shorten(root[id_keyword])}", "", id_keyword)
@@ -162,15 +166,16 @@ class Document:
         if not is_object and not isinstance(schema, bool):
             place = (parent.pointer if parent else "") + written_key(key)
             raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
-        spend(NS_PER_NODE, BYTES_PER_NODE)
         nodes = self.nodes
+        if not len(nodes) % NODES_AT_ONCE:
+            spend(NODES_AT_ONCE * NS_PER_NODE, NODES_AT_ONCE * BYTES_PER_NODE)
         node = Node(schema, len(nodes), parent, key, resolver, draft, scope)
         nodes.append(node)
         if is_object:
             self._by_identity[id(schema), scope] = node
             if "$schema" in schema and schema is not self._root_schema:
                 node.draft = declared_draft(schema, draft, node.pointer)
-            if self._has_ids and parent is not None and has_id(schema, node.draft):
+            if self.has_ids and parent is not None and has_id(schema, node.draft):
                 node.resolver = self._subresolver(node, resolver)
                 node.scope = self._enter(scope, node.resolver)
         return node
@@ -182,6 +187,13 @@ class Document:
             return True
         # most texts have no part of what the pattern finds, which is seen faster without it
         return ("\\u00" in text or 'ef"' in text) and _MAY_HIDE.search(text) is not None
+
+    def node(self, number: int) -> Node:
+        """The node of a number; of one before those of the document, the first schema of that plain type."""
+        if number >= 0:
+            return self.nodes[number]
+        parent, schema, key = self.plain_places[number]
+        return Node(schema, number, parent, key, parent.resolver, parent.draft, parent.scope)
 
     def child(self, parent: Node, schema: Any, key: Key) -> Node:
         """The node of a schema inside another one, at the keys `key`."""
@@ -212,7 +224,7 @@ class Document:
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(here, dict) and name in here:
                 here = here[name]
-                if self._has_ids and isinstance(here, dict) and has_id(here, draft):
+                if self.has_ids and isinstance(here, dict) and has_id(here, draft):
                     return None  # what is inside has a base of its own
                 if isinstance(here, dict) and "$schema" in here:
                     draft = declared_draft(here, draft, node.pointer)

@@ -16,7 +16,6 @@ from tokdfa.json_schema.clauses import (
     FEW,
     LOOKUP_WORK,
     NEVER,
-    SHAPE_WORK,
     ArrayClause,
     ObjectClause,
     Shape,
@@ -57,7 +56,8 @@ class Emptiness(Oracle):
         if state in self.doubtful:
             self._lowest = min(self._lowest, self.doubtful[state])
             return False
-        spend(SHAPE_WORK + LOOKUP_WORK * len(self.doubtful))
+        if self.doubtful:
+            spend(LOOKUP_WORK * len(self.doubtful))
         shape = self.shape_of(state)
         if not shape.arrays and not shape.objects:  # no other question is asked
             found = self.inhabited[state] = self.shape_has_value(shape)
@@ -148,7 +148,8 @@ class Emptiness(Oracle):
                 spend(LOOKUP_WORK * len(clause.required))
             properties, additional = scopes[0].properties, scopes[0].additional
             for name in clause.required:
-                if not self.has_value(properties.get(name, additional)):
+                state = properties.get(name, additional)
+                if not (self.inhabited.get(state) or self.has_value(state)):  # of most it is known
                     return False
         elif not all(self.has_value(value_state(self, clause, name)) for name in clause.required):
             return False

@@ -34,6 +34,7 @@ from tokdfa.json_schema.formats import CONTENTS, FORMATS
 from tokdfa.json_schema.keyword_names import (
     ARRAY_KEYWORDS,
     CONTENT_KEYWORDS,
+    COUNT_KEYWORDS,
     INTEGERS,
     NUMBER_KEYWORDS,
     OBJECT_KEYWORDS,
@@ -250,6 +251,8 @@ class Keywords:
                 rest = child_state(self.node, items, "items")
         elif (additional := self.get("additionalItems", "items")) is not None:
             rest = child_state(self.node, additional, "additionalItems")
+        if self.schema.keys().isdisjoint(COUNT_KEYWORDS):  # most are
+            return ArrayClause(tuple(prefix), rest)
         unique = self.get("uniqueItems")
         if unique is not None and not isinstance(unique, bool):
             raise self.broken("uniqueItems", f"{unique!r} is not a boolean")
@@ -270,10 +273,13 @@ class Keywords:
         schema, child_state = self.schema, self.oracle.child_state
         properties = self._schemas("properties") if "properties" in schema else {}
         patterns = self._schemas("patternProperties") if "patternProperties" in schema else {}
-        additional = self.get("additionalProperties", "properties", "patternProperties")
         for pattern in patterns:
             self._check_pattern("patternProperties", pattern)
-        rest = EVERYTHING if additional is None else child_state(self.node, additional, "additionalProperties")
+        rest = EVERYTHING
+        if "additionalProperties" in schema:
+            additional = self.get("additionalProperties", "properties", "patternProperties")
+            if additional is not None:
+                rest = child_state(self.node, additional, "additionalProperties")
         scopes: tuple[Scope, ...] = ()
         if properties or patterns or rest:
             scopes = (Scope(properties, tuple(patterns.items()), rest),)

@@ -89,7 +89,7 @@ class Listed:
 
     def _read(self, number: int) -> tuple[Values, bool]:
         """What a schema says by `const` or `enum` itself."""
-        node = self._document.nodes[number]
+        node = self._document.node(number)
         schema = node.schema
         if not isinstance(schema, dict) or (node.draft <= DRAFT_7 and "$ref" in schema):
             return None, False
@@ -105,7 +105,7 @@ class Listed:
         return frozenset((isinstance(value, bool), value) for value in values), alone  # true is not 1
 
     def _is_dropped(self, number: int, keyword: str) -> bool:
-        return bool(self._dropped) and (self._document.nodes[number].pointer, keyword) in self._dropped
+        return bool(self._dropped) and (self._document.node(number).pointer, keyword) in self._dropped
 
     def tags(self, clause: ObjectClause) -> dict[str, frozenset[Any]]:
         """Required names of a clause -> what their values may be, if that is listed."""

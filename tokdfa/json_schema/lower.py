@@ -22,7 +22,7 @@ from tokdfa.core.budget import spend
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, intersect_states
 from tokdfa.json_schema.document import NESTED, Document, Dropped, Node
-from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_INTEGER_SHAPE, PLAIN_SHAPES
+from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_NODES
 from tokdfa.json_schema.lazy_frames import survey_states
 from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectWriter
@@ -152,10 +152,8 @@ def _prelude(spelling: tuple[Any, ...]) -> SchemaLowering:
     oracle = ShapeBuilder(Document("true"))
     writer = SchemaLowering(constraint, oracle)
     writer.learn(EVERYTHING, "any value")
-    for number, (name, shape) in enumerate([*PLAIN_SHAPES.items(), ("integer", PLAIN_INTEGER_SHAPE)]):
-        state = frozenset([2 * number])  # of no schema, and forgotten when the writer is copied
-        oracle.shapes[state], oracle.inhabited[state] = shape, True
-        writer.learn(state, f"any {name}")
+    for number, (name, _) in PLAIN_NODES.items():
+        writer.learn(frozenset([2 * number]), f"any {name}")
     return writer
 
 

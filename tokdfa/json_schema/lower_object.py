@@ -13,8 +13,6 @@ names before that are written anew, when they are first reached.
 from __future__ import annotations
 
 from functools import partial
-from itertools import accumulate
-from operator import and_, eq
 from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import spend
@@ -89,9 +87,8 @@ class ObjectWriter(ValueWriter):
         starts = [more] if more >= 0 else []
         if plan.names:
             places = self._declared(plan, table, others, after, more)
-            begin = sum(accumulate(map(eq, first, plan.names), and_))  # so far both orders are the same
-            if begin < len(first) and not others[0]:
-                _RequiredFirst(self, plan, table, places, [plan.names.index(name) for name in first], begin).write()
+            if first != plan.names[: len(first)] and not others[0]:
+                _RequiredFirst(self, plan, table, places, [plan.names.index(name) for name in first]).write()
             starts = [places[0][0]]
         if not any(plan.required):
             starts.append(self.no_member)
@@ -169,9 +166,8 @@ class ObjectWriter(ValueWriter):
 
 
 class _RequiredFirst:
-    """The code of a plan's members of which some come first: those of the indices `first`, in this order.
-
-    `places`: what `ObjectWriter._declared` returned; `begin`: so many are first in the plan, too.
+    """The code of a plan's members of which some come first: those of the indices `first`, in this order, which is not
+    that of the plan. `places`: what `ObjectWriter._declared` returned.
     """
 
     def __init__(
@@ -181,10 +177,10 @@ class _RequiredFirst:
         table: int,
         places: list[tuple[int, int]],
         first: list[int],
-        begin: int,
     ) -> None:
         self.writer, self.plan, self.table, self.places = writer, plan, table, places
-        self.first, self.begin = first, begin
+        #: So many are first in the plan, too: up to there both orders are the same.
+        self.first, self.begin = first, next(count for count, index in enumerate(first) if count != index)
 
     def write(self) -> None:
         """Change the chain where the orders part."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
-from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FALSE, NULL, TRUE, Shape, State
+from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.json_schema.number_dfa import SHIFT, is_surely_small
 from tokdfa.json_schema.number_texts import number_texts
 from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
@@ -25,11 +25,11 @@ from tokdfa.program.program import RETURN_PLACE, TERMINAL, Terminal
 from tokdfa.regex.lazy_dfa import LazyDfa
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
-    from tokdfa.json_schema.document import Node
+    from tokdfa.json_schema.document import Document
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.oracle import Oracle
     from tokdfa.json_schema.string_set import StringSet
@@ -81,7 +81,7 @@ class ValueWriter(ProgramBuilder, ABC):
         """A writer of the same spelling for another schema, that begins with what this one has written."""
         made = self.copy()
         made.oracle, made.may_wait, made._waiting = oracle, set(), []
-        made._readers, made._counted = {EVERYTHING: self._readers[EVERYTHING]}, {}
+        made._readers, made._counted = self._readers.copy(), {}
         return made
 
     def learn(self, state: State, name: str) -> None:
@@ -134,10 +134,11 @@ class ValueWriter(ProgramBuilder, ABC):
         readers = self._readers.get(state) or self.readers(state)
         if readers is None:
             return self.scalar(state, following)
-        places = []
-        for each in readers:
-            places.append(self.read(each, following) if each >= 0 else self.call(~each, following))
-        return self.any_of(places)
+        if len(readers) == 1:  # as most have
+            return self.read(readers[0], following) if readers[0] >= 0 else self.call(~readers[0], following)
+        return self.any_of(
+            [self.read(each, following) if each >= 0 else self.call(~each, following) for each in readers]
+        )
 
     def scalar(self, state: State, following: int) -> int:
         """`value` of a state that has scalars alone, and of which `readers` knows nothing. It does from now on, if
@@ -163,7 +164,7 @@ class ValueWriter(ProgramBuilder, ABC):
             if found is None:
                 if not shape.arrays and not shape.objects:
                     return None
-                frame = self.frame(partial(_name, self.oracle.document.nodes, state))
+                frame = self.frame(partial(_name, self.oracle.document, state))
                 self._waiting.append((frame, state))
                 found = [~frame]
             self._readers[state] = found
@@ -229,7 +230,7 @@ class ValueWriter(ProgramBuilder, ABC):
             except LimitExceeded as error:
                 if is_spent(error):
                     raise
-                pointer = self.oracle.document.nodes[min(state, default=0) >> 1].pointer
+                pointer = self.oracle.document.nodes[min((each for each in state if each >= 0), default=0) >> 1].pointer
                 raise SchemaUnsupported(str(error), pointer, "multipleOf") from None
         written = f"natural {self._digits} " if self._natural else f"{self._digits} " if self._digits else ""
         key = b"json number " + written.encode() + b" | ".join([each.key for each in numbers])
@@ -247,9 +248,9 @@ class ValueWriter(ProgramBuilder, ABC):
         return Terminal(label, key, make, may_wait=strings.is_easy)
 
 
-def _name(nodes: Sequence[Node], state: State) -> str:
+def _name(document: Document, state: State) -> str:
     """The name of a state's frame: the pointers of its schemas."""
-    return " & ".join(("not " if each & 1 else "") + "#" + nodes[each >> 1].pointer for each in sorted(state))
+    return " & ".join(("not " if each & 1 else "") + "#" + document.node(each >> 1).pointer for each in sorted(state))
 
 
 @lru_cache(64)

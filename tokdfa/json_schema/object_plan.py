@@ -161,8 +161,7 @@ def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
     for name, state in declared:
         if not is_plain:
             spend(PLAN_WORK * (1 + len(claims)))
-        known = inhabited.get(state)  # of most it is known, and to ask takes longer
-        if known or (known is None and has_value(state)):
+        if inhabited.get(state) or has_value(state):  # of most it is known, and to ask takes longer
             names.append(name)
             states.append(state)
             if claims:

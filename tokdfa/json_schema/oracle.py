@@ -27,7 +27,7 @@ from tokdfa.json_schema.clauses import (
     State,
 )
 from tokdfa.json_schema.document import id_keyword_of
-from tokdfa.json_schema.keyword_names import DEMANDING, plain_shape
+from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_STATES, SCALAR_STATES, plain_shape
 from tokdfa.json_schema.listed import Listed
 from tokdfa.json_schema.string_set import StringSet
 
@@ -40,6 +40,11 @@ NO_LOOP = 1 << 30
 MAX_HOPS = 10
 #: Work (`tokdfa.core.budget`) of asking whether a name matches a pattern whose automaton there is, in nanoseconds.
 MATCH_WORK = 10_000
+
+
+#: Shapes of states that any document may have, and that they have values.
+_SHAPES: dict[State, Shape] = {EVERYTHING: ANYTHING, NOTHING: IMPOSSIBLE, **PLAIN_STATES}
+_INHABITED: dict[State, bool] = {state: state is not NOTHING for state in _SHAPES}
 
 
 class Oracle(ABC):
@@ -65,9 +70,9 @@ class Oracle(ABC):
         #: Whether the document may have arrays whose items must differ.
         self.compares = document.may_have("uniqueItems")
         #: Shapes that are known: those of plain types from the start, others as they are made.
-        self.shapes: dict[State, Shape] = {EVERYTHING: ANYTHING, NOTHING: IMPOSSIBLE}
+        self.shapes = _SHAPES.copy()
         #: Whether there is a value in a state: as `shapes`.
-        self.inhabited: dict[State, bool] = {EVERYTHING: True, NOTHING: False}
+        self.inhabited = _INHABITED.copy()
         self._synthetic: dict[tuple[int, str], Node] = {}
         self._plain: dict[tuple[str, int], State] = {}
         #: Reference, where plain pointers lead -> the state of its target.
@@ -135,11 +140,16 @@ class Oracle(ABC):
 
     def _plain_state(self, parent: Node, schema: dict[str, Any], key: tuple[str, str | int | None]) -> State:
         """The state of schemas that demand a type and nothing else, of which this is the first."""
-        name = schema["type"]
-        found = self._plain[name, parent.draft] = self.state(self.document.child(parent, schema, key))
-        shape = plain_shape(name, parent.draft)
-        if shape is not None and not self.dropped:
-            self.shapes[found], self.inhabited[found] = shape, True
+        kind = schema["type"], parent.draft
+        found = SCALAR_STATES.get(kind)
+        if found is not None and not self.document.has_ids:
+            self.document.plain_places[min(found) >> 1] = parent, schema, key
+        else:
+            found = self.state(self.document.child(parent, schema, key))
+            shape = plain_shape(*kind)
+            if shape is not None and not self.dropped:
+                self.shapes[found], self.inhabited[found] = shape, True
+        self._plain[kind] = found
         return found
 
     def _referred(self, parent: Node, schema: dict[str, Any], hops: int = 0) -> State | None:

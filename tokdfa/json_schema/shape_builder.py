@@ -81,7 +81,7 @@ class ShapeBuilder(Emptiness):
                 spend(SHAPE_WORK, CLAUSE_BYTES)
                 found = ANYTHING
                 for literal in sorted(state):
-                    node = self.document.nodes[literal >> 1]
+                    node = self.document.node(literal >> 1)
                     found = self._join(found, self.literal(literal), node, "allOf")
                 found = self._settled(found)
             if not self.active:
@@ -121,7 +121,7 @@ class ShapeBuilder(Emptiness):
     def _make(self, literal: int) -> Shape:
         """The shape of a literal that is not known."""
         spend(SHAPE_WORK, CLAUSE_BYTES)
-        node = self.document.nodes[literal >> 1]
+        node = self.document.node(literal >> 1)
         if not literal & 1 and isinstance(node.schema, dict) and node.schema.keys().isdisjoint(APPLICATORS):
             found = self.literals[literal] = local_shape(self, node)
             return found

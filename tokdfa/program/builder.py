@@ -8,6 +8,7 @@ What is written so far, and how more is written when it is first needed, is a `G
 
 from __future__ import annotations
 
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from tokdfa.errors import EmptyLanguageError
@@ -41,6 +42,7 @@ GROWING = (
     *("terminals", "token_sets", "name_tables", "code", "alternatives", "arguments", "entries", "frame_names", "makes"),
     "written",
 )
+_growing, _copy_of = attrgetter(*GROWING), itemgetter(slice(None))
 
 
 class ProgramBuilder(GrowingCode):
@@ -56,7 +58,7 @@ class ProgramBuilder(GrowingCode):
         super().__init__()
         self.escapes: Escapes = escapes
         self._places: dict[tuple[Any, ...], int] = {}
-        self._terminal_numbers: dict[tuple[bytes, bool], int] = {}
+        self._terminal_numbers: dict[bytes, int] = {}
         self._table_numbers: dict[tuple[tuple[str, ...], str], int] = {}
 
     def copy(self) -> Self:
@@ -68,15 +70,14 @@ class ProgramBuilder(GrowingCode):
         made = object.__new__(type(self))
         fields = vars(made)
         fields.update(vars(self))
-        for name in GROWING:
-            fields[name] = fields[name][:]
+        fields.update(zip(GROWING, map(_copy_of, _growing(self)), strict=True))
         made._terminal_numbers, made._table_numbers = self._terminal_numbers.copy(), self._table_numbers.copy()
         made._places = {}
         return made
 
     def terminal(self, terminal: Terminal) -> int:
         """The number of a terminal; terminals of equal language have one number."""
-        number = self._terminal_numbers.setdefault((terminal.key, terminal.shortest), len(self.terminals))
+        number = self._terminal_numbers.setdefault(terminal.key, len(self.terminals))
         if number == len(self.terminals):
             self.terminals.append(terminal)
         return number

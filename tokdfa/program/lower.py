@@ -178,7 +178,8 @@ class _Lowering:
         def make() -> Dfa | LazyDfa:
             return automaton_of(store, expression, f"the terminal {lexemes[0].name} (line {lexemes[0].line})")
 
-        return Terminal(label, self.keys.key(expression), make, lexemes[0].lazy, (store, expression))
+        key = self.keys.key(expression) + (b" shortest" if lexemes[0].lazy else b"")
+        return Terminal(label, key, make, lexemes[0].lazy, (store, expression))
 
     def _skip_once(self) -> int:
         lexeme = self.cfg.lexemes[self.cfg.skip]

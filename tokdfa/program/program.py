@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -92,9 +93,10 @@ MAX_WRITTEN = 200_000
 class Terminal:
     """An automaton of a program.
 
-    `label`: for people; `key`: equal keys mean equal languages; `make`: builds the automaton, minimal or lazy;
-    `shortest`: its texts end at the first match, and win over other terminals that match there. `expression`: the
-    store and number of the expression whose texts it reads, if it is one: many automata are then made together.
+    `label`: for people; `key`: equal keys mean equal languages, all or none of them `shortest`; `make`: builds the
+    automaton, minimal or lazy; `shortest`: its texts end at the first match, and win over other terminals that match
+    there. `expression`: the store and number of the expression whose texts it reads, if it is one: many automata are
+    then made together.
     `may_wait`: making it cannot fail, and it has texts, none of them empty: so it is made when a text first reaches it.
     `bounded`: makes the terminal of those of its texts, strings of JSON, that have so many characters.
     """
@@ -242,9 +244,10 @@ class GrowingCode:
             raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
         source = self
         if not self.makes:  # what only serves to write more is not kept
-            source, fields = object.__new__(GrowingCode), vars(self)
-            vars(source).update({name: fields[name] for name in _CODE_FIELDS})
+            source = object.__new__(GrowingCode)
+            vars(source).update(zip(_CODE_FIELDS, _code_of(self), strict=True))
         return Program(source, start, skip, longest)
 
 
 _CODE_FIELDS = tuple(vars(GrowingCode()))
+_code_of = attrgetter(*_CODE_FIELDS)

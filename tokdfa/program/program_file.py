@@ -151,7 +151,7 @@ def _read_terminal(label: str, shortest: bool, arrays: dict[str, npt.NDArray[Any
     automaton = minimize(Dfa(transitions, byte_class, accepting, int(arrays[f"{number}.start"][0])))
     if not automaton.state_count:
         raise ValueError(f"no text matches {label}")
-    key = hashlib.blake2b(digest_size=16)
+    key = hashlib.blake2b(b"shortest" if shortest else b"", digest_size=16)
     for part in (automaton.transitions, automaton.byte_class, automaton.accepting):
         key.update(part.tobytes())
     return Terminal(label, b"content" + key.digest(), lambda: automaton, shortest)

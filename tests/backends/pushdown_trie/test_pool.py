@@ -33,7 +33,7 @@ TEXTS = [text.encode() for text in short_texts(6, "ab")]
 
 def text_of(pattern, lazy=False):
     (text,) = lower_regular(Regex(pattern)).source.terminals
-    return Terminal(text.label, text.key, text.make, lazy)
+    return Terminal(text.label, text.key + bytes([lazy]), text.make, lazy)
 
 
 def run(states, state, text):

@@ -15,6 +15,7 @@ made when a partition of them is first needed.
 from __future__ import annotations
 
 from bisect import bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -50,13 +51,16 @@ class _Explicit(NamedTuple):
     shortest: bool
 
 
+_key_of = attrgetter("key")
+
+
 class AutomatonTable(StateTable):
     """See the module's docstring. Not thread-safe: the lock of the vocabulary's pool is held."""
 
     def __init__(self, vocab: Vocabulary) -> None:
         super().__init__()
-        #: (key, whether its texts are the shortest) -> the state in which an automaton starts.
-        self.starts: dict[tuple[bytes, bool], int] = {}
+        #: Key of a terminal -> the state in which its automaton starts.
+        self.starts: dict[bytes, int] = {}
         #: Start -> whether every state from there can reach an end by bytes that are tokens by themselves.
         self.spelled: dict[int, bool] = {}
         self.lazy_rows = LazyRows()
@@ -81,7 +85,8 @@ class AutomatonTable(StateTable):
         Raises what making an automaton raises, and LimitExceeded.
         """
         starts = self.starts
-        found = [None if anew else starts.get((terminal.key, terminal.shortest)) for terminal in terminals]
+        found: list[int | None]
+        found = [None] * len(terminals) if anew else list(map(starts.get, map(_key_of, terminals)))
         if None in found:
             missing = [terminal for terminal, start in zip(terminals, found, strict=True) if start is None]
             made = self._make_together(missing)
@@ -89,7 +94,7 @@ class AutomatonTable(StateTable):
                 if terminal not in made:
                     waits = terminal.may_wait and self.has_all_bytes and not anew
                     made[terminal] = self._reserve(terminal) if waits else self._make(terminal, anew)
-                starts[terminal.key, terminal.shortest] = made[terminal]
+                starts[terminal.key] = made[terminal]
             found = [
                 made[terminal] if start is None else start for terminal, start in zip(terminals, found, strict=True)
             ]

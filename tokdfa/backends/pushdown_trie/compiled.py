@@ -12,6 +12,7 @@ of the vocabulary share.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -70,12 +71,13 @@ class PushdownTables(CompiledConstraint):
             pool = pool_of(vocab) if settings["shared"] else Pool(vocab)
         self.pool = pool
         self.lock = self.pool.lock
-        with phases.measure("tables"):
-            with self.lock:
-                self.bound = BoundProgram(program, pool.automata, anew=not settings["shared_automata"])
-            self.filler = Filler(settings["partition"], settings["subtrees"])
-            self.complete = self.bound.is_spelled
-            self.generation = self.begin_generation()
+        began = time.perf_counter_ns()
+        with self.lock:
+            self.bound = BoundProgram(program, pool.automata, anew=not settings["shared_automata"])
+        self.filler = Filler(settings["partition"], settings["subtrees"])
+        self.complete = self.bound.is_spelled
+        self.generation = self.begin_generation()
+        phases.add("tables", began)
         self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
         if program.source.token_sets:
             self._resolve_special()

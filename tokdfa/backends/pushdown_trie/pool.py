@@ -112,8 +112,10 @@ _pools_lock = new_lock()
 
 def pool_of(vocab: Vocabulary) -> Pool:
     """The pool that new constraints of a vocabulary share. A full one is left to the constraints that have it."""
-    with _pools_lock:
-        pool = _pools.get(vocab)
-        if pool is None or pool.nbytes > POOL_LIMIT:
-            pool = _pools[vocab] = Pool(vocab)
-        return pool
+    pool = _pools.get(vocab)
+    if pool is None or pool.nbytes > POOL_LIMIT:
+        with _pools_lock:
+            if _pools.get(vocab) is pool:
+                _pools[vocab] = Pool(vocab)
+            pool = _pools[vocab]
+    return pool
