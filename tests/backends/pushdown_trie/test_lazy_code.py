@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from tests.backends.pushdown_trie import accepts
 from tests.backends.pushdown_trie.json_programs import TOKENS, check_same, machine_for, text_of
 from tokdfa import mask as masks
 from tokdfa.backends.base import Phases
+from tokdfa.backends.pushdown_trie import bound_program, machine_tables
+from tokdfa.backends.pushdown_trie.machine import Machine
+from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
@@ -21,7 +26,9 @@ from tokdfa.program.program import LAZY, OPERATION, RETURN_PLACE
 from tokdfa.program.program_file import read_program, write_program
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from types import FrameType
 
     from tokdfa.program.program import Program
 
@@ -107,6 +114,37 @@ def test_errors_pass_through_and_leave_everything_usable():
     assert masks.mask_to_ids(out).tolist() == [ord("b")]
     matcher.advance(ord("b"))
     assert matcher.can_end()
+
+
+def test_an_interrupt_leaves_everything_usable():
+    """One at each line that binds code or exchanges arrays, while a text has code written: what is read is the same."""
+    modules, text = (bound_program.__file__, machine_tables.__file__), text_for(3)
+    depth, at, is_done = 4, 0, False
+    pool = Pool(TOKENS)
+    whole = Machine(nested_program(depth, False), pool)
+    expected = [whole.following_rows(whole.run_text(text[:end])) >= 0 for end in range(len(text))]
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
+        nonlocal left
+        left -= event == "line"
+        if left == 0:
+            raise KeyboardInterrupt
+        return trace if frame.f_code.co_filename in modules else None
+
+    while not is_done:
+        at, left = at + 1, at + 1
+        machine = Machine(nested_program(depth, True), pool)
+        sys.settrace(trace)
+        try:
+            machine.run_text(text)
+            is_done = True
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        found = [machine.following_rows(machine.run_text(text[:end])) >= 0 for end in range(len(text))]
+        assert all(map(np.array_equal, found, expected)), at
+    assert at > 100
 
 
 def compile_program(program: Program, vocab=TOKENS, **options) -> CompiledPushdown:

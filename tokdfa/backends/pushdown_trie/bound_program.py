@@ -63,7 +63,7 @@ class BoundProgram:
         counts, self.names, self.order, self.tables = bind_code(self.code, self._starts, name_tables)
         self._used: dict[str, int] = {}  # of each array, from when it first grows
         if counts:
-            self._count_characters(self.code)
+            self._count_characters(self.code, self.code, self.arguments)
 
     def write(self, place: int) -> None:
         """Write the code of the LAZY at a place, and bind it. Raises what making it raises, and LimitExceeded.
@@ -73,50 +73,45 @@ class BoundProgram:
         source = self.program.source
         with source.lock:
             source.write(place)
-            used = self._used = self._used or {name: len(getattr(self, name)) for name in FIELDS}
-            code = np.array(source.code[3 * used["code"] :], dtype=np.int32).reshape(-1, 3)
-            _check_size(used["code"] + len(code), len(source.entries))
+            begins = self._used or {name: len(getattr(self, name)) for name in FIELDS}
+            begin = begins["code"]
+            code = np.array(source.code[3 * begin :], dtype=np.int32).reshape(-1, 3)
+            _check_size(begin + len(code), len(source.entries))
             # all that may raise comes first
             starts = self._starts + self._new_starts(source.terminals[len(self._starts) :])
-            counts, names, order, tables = bind_code(code, starts, source.name_tables[used["tables"] :])
-            tables[:, T_NODES] += used["names"]
-            tables[:, T_ORDER] += used["order"]
-            self._starts = starts
+            counts, names, order, tables = bind_code(code, starts, source.name_tables[begins["tables"] :])
+            tables[:, T_NODES] += begins["names"]
+            tables[:, T_ORDER] += begins["order"]
             added = {
-                "alternatives": np.array(source.alternatives[used["alternatives"] :], dtype=np.int32),
-                "entries": np.array(source.entries[used["entries"] :], dtype=np.int32),
-                "arguments": np.array(source.arguments[used["arguments"] :], dtype=np.int32),
-                "tables": tables, "names": names, "order": order,
+                "alternatives": np.array(source.alternatives[begins["alternatives"] :], dtype=np.int32),
+                "entries": np.array(source.entries[begins["entries"] :], dtype=np.int32),
+                "arguments": np.array(source.arguments[begins["arguments"] :], dtype=np.int32),
+                "tables": tables, "names": names, "order": order, "code": code,
             }  # fmt: skip
-            replaced = [self._append(name, part, False) for name, part in added.items()]
-            self.entries[: used["entries"]] = source.entries
-            begin = used["code"]
-            self._append("code", code, any(replaced))
+            past = {name: begins[name] + len(part) for name, part in added.items()}
+            arrays = {name: getattr(self, name) for name in added}
+            outgrown = [name for name, array in arrays.items() if past[name] > len(array)]
+            for name in {*outgrown, "code"} if outgrown else ():
+                arrays[name] = longer(arrays[name][: begins[name]], SPARE_TIMES * past[name] + SPARE)
+            for name, part in added.items():
+                arrays[name][begins[name] : past[name]] = part
+            arrays["entries"][: begins["entries"]] = source.entries[: begins["entries"]]
             if counts:
-                self._count_characters(code)
+                self._count_characters(code, arrays["code"], arrays["arguments"])
+            vars(self).update(arrays, _starts=starts, _used=past)  # all at once, whatever is raised before
             for written in source.written[self._followed :]:
                 if written < begin:
                     self.code[written] = source.code[3 * written : 3 * written + 3]
             self._followed = len(source.written)
 
-    def _count_characters(self, code: Int32) -> None:
-        """Have characters counted in the automata of the COUNTED of some code, whose terminals begin where these do."""
-        for at in code[code[:, OPERATION] == COUNTED, FIRST].tolist():
-            place = self.arguments[at + COUNTED_TERMINAL]
-            self.code[place, FIRST] = self._automata.count_characters(int(self.code[place, FIRST]))
+    def _count_characters(self, code: Int32, bound: Int32, arguments: Int32) -> None:
+        """Have characters counted in the automata of the COUNTED of some code, whose terminals begin where these do.
 
-    def _append(self, name: str, part: Int32, replace: bool) -> bool:
-        """Append to an array; whether it was replaced by a larger one, as it is if `replace`."""
-        if not len(part) and not replace:
-            return False
-        array, used = getattr(self, name), self._used[name]
-        past = self._used[name] = used + len(part)
-        replace = replace or past > len(array)
-        if replace:
-            array = longer(array[:used], SPARE_TIMES * past + SPARE)
-            setattr(self, name, array)
-        array[used:past] = part
-        return replace
+        `bound`, `arguments`: of the whole program, with this code.
+        """
+        for at in code[code[:, OPERATION] == COUNTED, FIRST].tolist():
+            place = arguments[at + COUNTED_TERMINAL]
+            bound[place, FIRST] = self._automata.count_characters(int(bound[place, FIRST]))
 
     def _new_starts(self, terminals: Sequence[Terminal]) -> list[int]:
         """The states in which terminals begin."""

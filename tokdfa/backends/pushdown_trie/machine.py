@@ -239,6 +239,13 @@ class Machine(MachineTables):
     def supply(self, status: int) -> None:
         """Do what a kernel asked for. Raises LimitExceeded or MachineFull."""
         spend(SUPPLY_WORK)
+        try:
+            self._supply(status)
+        except BaseException:  # a KeyboardInterrupt comes anywhere, between arrays that belong together, too
+            self.settle()
+            raise
+
+    def _supply(self, status: int) -> None:
         if status == a.NEEDS_POOL:
             self.pool.automata.fill_rows([int(self.meta[a.M_STATE])])
         elif status == a.NEEDS_PARTITION:

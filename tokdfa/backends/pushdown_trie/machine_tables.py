@@ -60,6 +60,14 @@ class MachineTables:
     row_fallback: Int32
     row_ended: Int32
     transitions: Int32
+    scratch_room: int
+    work: Int32
+    seen_keys: npt.NDArray[np.uint64]
+    seen_stamps: Int64
+    callers: Int32
+    pairs: Int64
+    found: Int64
+    todo: Int32
     #: Who has the tables after this machine; None while it is made.
     _spare: SpareTables | None = None
 
@@ -116,14 +124,16 @@ class MachineTables:
         self.reads: npt.NDArray[np.uint64] = np.zeros(4, dtype=np.uint64)
 
     def _allocate_scratch(self, room: int) -> None:
-        self.scratch_room = room
-        self.work: Int32 = np.zeros((room, 3), dtype=np.int32)
-        self.seen_keys: npt.NDArray[np.uint64] = np.zeros(4 * room, dtype=np.uint64)
-        self.seen_stamps: Int64 = np.zeros(4 * room, dtype=np.int64)
-        self.callers: Int32 = np.zeros((room, 3), dtype=np.int32)
-        self.pairs: Int64 = np.zeros(2 * room, dtype=np.int64)
-        self.found: Int64 = np.zeros(2 * room, dtype=np.int64)
-        self.todo: Int32 = np.zeros((max(room, self._least_todo()), 4), dtype=np.int32)
+        scratch = {
+            "work": np.zeros((room, 3), dtype=np.int32),
+            "seen_keys": np.zeros(4 * room, dtype=np.uint64),
+            "seen_stamps": np.zeros(4 * room, dtype=np.int64),
+            "callers": np.zeros((room, 3), dtype=np.int32),
+            "pairs": np.zeros(2 * room, dtype=np.int64),
+            "found": np.zeros(2 * room, dtype=np.int64),
+            "todo": np.zeros((max(room, self._least_todo()), 4), dtype=np.int32),
+        }
+        vars(self).update(scratch, scratch_room=room)  # all at once, whatever is raised before
 
     def _least_todo(self) -> int:
         return 2 * len(self.entries) + 8
@@ -132,7 +142,7 @@ class MachineTables:
         """Have kernels take the arrays as they are now."""
         self.group_stack: Int32 = self.groups.columns["group_stack"]
         self.arrays = a.gather_machine(self)
-        self._reused.update((name, getattr(self, name)) for name in a.REUSED)
+        self._reused.update({name: getattr(self, name) for name in a.REUSED})
         self._reused[a.STRUCT_TABLE] = self.arrays.table
         self._reused[a.SHARED_BYTES] = sum(self._reused[name].nbytes for name in a.REUSED if name not in a.BY_ROW)
 
@@ -147,10 +157,14 @@ class MachineTables:
     def follow_program(self) -> None:
         """Take the program as it is now, if what outgrew its arrays is in others."""
         if self.code is not self.bound.code:
-            self.take_program()
-            if len(self.todo) < self._least_todo():
-                self._allocate_scratch(self.scratch_room)
-            self._gather()
+            self.settle()
+
+    def settle(self) -> None:
+        """Have kernels take the program and the arrays as they are now, whatever was about to change them."""
+        self.take_program()
+        if len(self.todo) < self._least_todo():
+            self._allocate_scratch(self.scratch_room)
+        self._gather()
 
     @property
     def row_count(self) -> int:
