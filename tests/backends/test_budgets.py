@@ -29,6 +29,7 @@ def choices(count: int) -> str:
 #: Through a second rule, as a join is read as a list.
 AMBIGUOUS = 'start: pair | "a" | "b"\npair: start start\n'
 CONFLICTS = 'start: e\ne: e "+" e | e "*" e | "(" e ")" | "n"\n'
+MANY_WAYS = 'start: r ";"\nr: (T r r)* | "z"\nT: "foo"i | /[ \\t]+/\n'
 DEEP = "start: T start~0..2 T\nT: /a+b/\n"
 LOOPS = Regex(r"(((?!\sggf)(\p{L})){2,6}){2,4}")
 FAR = Regex(r"(a|b)*a(a|b){13}")
@@ -131,6 +132,25 @@ def test_work_on_stacks_grows_with_their_number_only() -> None:
         work.append(account.work_done)
     assert 1_000_000 < work[1] < 3 * work[0]
     assert work[2] < 3 * work[1]
+
+
+def test_rows_of_many_items_count_in_the_first_call_of_a_mask_too() -> None:
+    """Few nodes are visited, but each row has thousands of items, whose stacks have hundreds of entries."""
+    spaces = Vocabulary([*PIECES, b" " * 20, b""], end_tokens=[len(PIECES) + 1])
+    options = {"lexer": "any", "shared": False, "step_seconds": 0.02}
+    matcher = tokdfa.compile(Grammar(MANY_WAYS), spaces, backend="pushdown_trie", **options).start()
+    mask = tokdfa.allocate_mask(spaces.size)
+
+    def follow() -> None:
+        for _ in range(8):
+            matcher.advance(len(PIECES))
+            matcher.fill_mask(mask)
+
+    with pytest.raises(LimitExceeded, match="step_seconds"):
+        follow()
+    patient = tokdfa.compile(Grammar(MANY_WAYS), spaces, backend="pushdown_trie", lexer="any").start()
+    patient.advance(len(PIECES))
+    assert patient.allows(ord(";"))
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0])

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 #: Status: fine; what is missing.
 OK, NEEDS_SCRATCH, NEEDS_STACKS, NEEDS_ROWS, NEEDS_ITEMS, NEEDS_POOL, NEEDS_PARTITION, NEEDS_CHAIN = range(8)
-NEEDS_CODE = 8
+NEEDS_CODE, NEEDS_BUDGET = 8, 9
 
 #: Indices into `meta`: rows and live items made so far; the stamp of the last closure; whether the longest match rules;
 #: the terminal that is skipped or -1; what NEEDS_POOL and NEEDS_PARTITION ask for (a state; a place of the trie), and
 #: NEEDS_CODE (a place of the program); limit on the items of a row; counters: nodes visited by walks, rows closed;
-#: whether bytes that no live item reads are marked when a row is closed.
+#: whether bytes that no live item reads are marked when a row is closed; items that were met and not yet paid for.
 # fmt: off
 (
-    M_ROWS, M_LIVE, M_STAMP, M_LONGEST, M_SKIP, M_STATE, M_PLACE, M_MAX_ITEMS, M_NODES, M_CLOSED, M_PRUNES,
-) = range(11)
+    M_ROWS, M_LIVE, M_STAMP, M_LONGEST, M_SKIP, M_STATE, M_PLACE, M_MAX_ITEMS, M_NODES, M_CLOSED, M_PRUNES, M_MET,
+) = range(12)
 # fmt: on
 
 #: An item is 63 bits: place, state and stack. Its state is 0 where nothing of a terminal was read.

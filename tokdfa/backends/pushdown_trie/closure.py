@@ -9,11 +9,13 @@ from tokdfa.backends.pushdown_trie.arrays import (
     M_LIVE,
     M_LONGEST,
     M_MAX_ITEMS,
+    M_MET,
     M_PLACE,
     M_PRUNES,
     M_SKIP,
     M_STAMP,
     M_STATE,
+    NEEDS_BUDGET,
     NEEDS_CODE,
     NEEDS_ITEMS,
     NEEDS_POOL,
@@ -76,6 +78,8 @@ from tokdfa.vocabulary.byte_table import UNKNOWN
 
 #: Columns of `work`: an item of a closure; its stack may be ~frame.
 W_PLACE, W_STATE, W_STACK = range(3)
+#: Once more items are met, they are to be paid for.
+MOST_MET = 1 << 18
 
 
 @kernel
@@ -89,7 +93,7 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
     frames, callers = machine.frame_state, machine.callers
     meta[M_STAMP] += 1
     stamp = meta[M_STAMP]
-    count, called, accepts = np.int64(0), np.int64(0), False
+    count, called, met, accepts = np.int64(0), np.int64(0), np.int64(0), False
     begin, end = core_of(row, machine)
     for k in range(begin, end):
         item = machine.rows.words[k]
@@ -133,6 +137,7 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
             if stack == ROOT:
                 accepts = True
             elif stack > 0:
+                met += machine.stacks.begin[stack + 1] - machine.stacks.begin[stack]
                 for k in range(machine.stacks.begin[stack], machine.stacks.begin[stack + 1]):
                     entry = machine.stacks.words[k]
                     if first_of(entry) != ROW_PLACE and count >= 0:
@@ -146,6 +151,7 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
                         machine,
                     )  # fmt: skip
                     caller = np.int64(callers[caller, C_NEXT])
+                    met += 1
         elif operation == LAZY:
             meta[M_PLACE] = place
             return NEEDS_CODE
@@ -154,7 +160,9 @@ def close_row(row, machine, pool):  # type: ignore[no-untyped-def]
         if count < 0:
             return NEEDS_SCRATCH
         done += 1
-    return _write_live(row, count, accepts, machine, pool)
+    meta[M_MET] += met + count
+    status = _write_live(row, count, accepts, machine, pool)
+    return NEEDS_BUDGET if status == OK and meta[M_MET] > MOST_MET else status
 
 
 @kernel

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 #: What `Machine.supply` counts as, besides what it does, in ns: the kernel is called again from its start.
 SUPPLY_WORK = 20_000
+#: What an item counts as that a closure meets, in ns.
+ITEM_WORK = 10
 
 
 class Machine(MachineTables):
@@ -246,7 +248,10 @@ class Machine(MachineTables):
             raise
 
     def _supply(self, status: int) -> None:
-        if status == a.NEEDS_POOL:
+        if status == a.NEEDS_BUDGET:
+            met, self.counts[a.M_MET] = self.counts[a.M_MET], 0
+            spend(met * ITEM_WORK)
+        elif status == a.NEEDS_POOL:
             self.pool.automata.fill_rows([int(self.meta[a.M_STATE])])
         elif status == a.NEEDS_PARTITION:
             below = int(self.meta[a.M_PLACE])

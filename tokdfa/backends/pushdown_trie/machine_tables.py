@@ -120,7 +120,7 @@ class MachineTables:
         self.rows = InterningTable(entries=2 * room, words=4 * room, limit=Limit(self.max_rows))
         self.live_items: Int64 = np.zeros(4 * room, dtype=np.int64)
         vars(self).update(zip(a.BY_ROW, a.zeros_by_row(self.max_rows), strict=True))
-        self.meta: Int64 = np.zeros(11, dtype=np.int64)
+        self.meta: Int64 = np.zeros(a.M_MET + 1, dtype=np.int64)
         self.reads: npt.NDArray[np.uint64] = np.zeros(4, dtype=np.uint64)
 
     def _allocate_scratch(self, room: int) -> None:

@@ -38,6 +38,7 @@ import numpy as np
 
 from tokdfa.backends.pushdown_trie.arrays import (
     M_MAX_ITEMS,
+    M_MET,
     M_ROWS,
     NEEDS_ITEMS,
     NEEDS_ROWS,
@@ -49,6 +50,7 @@ from tokdfa.backends.pushdown_trie.arrays import (
 from tokdfa.backends.pushdown_trie.stacks import (
     ROOT,
     ROW_PLACE,
+    SORTED_ITEMS,
 )
 from tokdfa.core.interning import intern
 from tokdfa.core.jit import kernel
@@ -116,6 +118,7 @@ def add_found(place, state, stack, count, machine):  # type: ignore[no-untyped-d
 def intern_row(count, middle, fallback, machine):  # type: ignore[no-untyped-def]
     """(status, the row with core found[:count], which need not be sorted)."""
     meta, found = machine.meta, machine.found
+    meta[M_MET] += SORTED_ITEMS * count
     count = sort_distinct(found, 0, count)
     if count > meta[M_MAX_ITEMS]:
         return NEEDS_ITEMS, np.int64(-1)

@@ -26,13 +26,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokdfa.backends.pushdown_trie.arrays import NEEDS_SCRATCH, NEEDS_STACKS, OK
+from tokdfa.backends.pushdown_trie.arrays import M_MET, NEEDS_SCRATCH, NEEDS_STACKS, OK
 from tokdfa.core.interning import COUNT, append, find, has_room, intern
 from tokdfa.core.jit import kernel
 from tokdfa.core.keys import first_of, pack_pair, second_of
 from tokdfa.core.sorting import sort_distinct
 from tokdfa.program.program import OPERATION, RETURN
 
+#: As how many items that are met (`M_MET`) one counts that is sorted into a row, or an entry into a stack.
+SORTED_ITEMS = 16
 #: Columns of `frame_state`: the closure that called the frame last; its latest caller; whether it has returned without
 #: reading; its stack, -1 if not made; Tarjan's index and low link (index 0: not met); its place in its group, -1 if it
 #: is in no group being made; the round that met it last; whether it is on Tarjan's stack.
@@ -153,6 +155,7 @@ def _resolve_single(frame, machine):  # type: ignore[no-untyped-def]
     end = _put_callers(frame, np.int64(0), machine)
     if end < 0:
         return NEEDS_SCRATCH
+    machine.meta[M_MET] += SORTED_ITEMS * end
     status, stack = intern_stack(np.int64(0), sort_distinct(machine.pairs, 0, end), machine)
     if status == OK:
         frames[frame, F_STACK] = stack
@@ -206,6 +209,7 @@ def _resolve_group(first, past, free, machine):  # type: ignore[no-untyped-def]
                     todo[waiting, T_FRAME] = ~reference
                     waiting += 1
                 caller = np.int64(callers[caller, C_NEXT])
+        machine.meta[M_MET] += SORTED_ITEMS * (end - begin)
         end = sort_distinct(pairs, begin, end)
     pairs[0] = size
     for k in range(size):
