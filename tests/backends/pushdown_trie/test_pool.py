@@ -78,6 +78,27 @@ def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
     assert run(states, states.start_of(text_of("[ab]*ab")), b"bbabb") > 0
 
 
+def test_states_that_an_interrupted_call_has_numbered_keep_their_numbers(monkeypatch):
+    """A KeyboardInterrupt that comes while a kernel runs is raised as soon as that returns."""
+    monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", 0)
+    kernel, states = state_table._fill_rows_kernel, AutomatonTable(BYTES)
+
+    def interrupted(*arrays):
+        kernel(*arrays)
+        raise KeyboardInterrupt
+
+    first = states.start_of(text_of("a(b|ab)"))
+    monkeypatch.setattr(state_table, "_fill_rows_kernel", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        states.fill_rows([first])
+    monkeypatch.setattr(state_table, "_fill_rows_kernel", kernel)
+    second = states.start_of(text_of("b(aa)?"))
+    for start, pattern in ((second, "b(aa)?"), (first, "a(b|ab)")):
+        for text in TEXTS:
+            state = run(states, start, text)
+            assert (state > 0 and bool(states.flags[state] & ACCEPTS)) == bool(re.fullmatch(pattern, text.decode()))
+
+
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
 def test_automata_that_may_wait_are_made_when_they_are_read(explicit, monkeypatch):
     monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", explicit)

@@ -172,12 +172,14 @@ class LazyRows:
             self._states[number] = known
         progress = np.array([0, table.state_count], dtype=np.int64)
         while True:
-            is_done = _fill_rows_kernel(
-                states, number, shortest, WIDE_BYTES, table.room, progress, automaton.transitions,
-                automaton.byte_class, automaton.class_count, automaton.accepting, known, table.owner, table.inner,
-                table.transitions, table.flags, table.reads,
-            )  # fmt: skip
-            table.state_count = int(progress[1])
+            try:
+                is_done = _fill_rows_kernel(
+                    states, number, shortest, WIDE_BYTES, table.room, progress, automaton.transitions,
+                    automaton.byte_class, automaton.class_count, automaton.accepting, known, table.owner, table.inner,
+                    table.transitions, table.flags, table.reads,
+                )  # fmt: skip
+            finally:  # a KeyboardInterrupt that came meanwhile is raised here, and `known` has the new states
+                table.state_count = int(progress[1])
             if is_done:
                 return
             table.make_room(table.state_count + 1)
