@@ -92,13 +92,13 @@ def test_threads_of_backends_are_an_option(tmp_path):
 
 @pytest.mark.parametrize("kind", sorted(targets().keys() - {"backends"}))
 def test_threads_of_special_kinds_are_a_setting(kind):
-    with_models = {"skew", "intoxication", "overlap", "proper_gain", "worth"}
+    of_two = {"batch", "skew", "intoxication", "overlap", "proper_gain", "worth"}
 
     def threads(settings):
         item = Item("i", "e", kind, None, None, None, None, 0, settings)
         return threads_of(Group(0, (item,)))
 
-    assert threads({}) == (2 if kind in with_models else 1)
+    assert threads({}) == (2 if kind in of_two else 1)
     assert threads({"threads": 3}) == threads({"threads": [1, 3]}) == 3
 
 
