@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tokdfa import mask as masks
+from tokdfa.backends.batch import fill_rows
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie, fill_masks
 from tokdfa.constraint import Grammar, Regex
@@ -63,6 +64,20 @@ def test_a_batch_is_masks_one_by_one(threads: int, memo: bool) -> None:
             fill_masks([matchers[k] for k in chosen], out, threads)
             assert np.array_equal(out, expected[chosen])
     fill_masks([], np.empty((0, 0), dtype=np.int32))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_is_not_lost_among_errors(threads: int) -> None:
+    class Failing:
+        def __init__(self, error: BaseException) -> None:
+            self.error = error
+
+        def fill_mask(self, row: np.ndarray) -> None:
+            raise self.error
+
+    failing = [Failing(error) for error in (ValueError(), KeyboardInterrupt(), ValueError())]
+    with pytest.raises(KeyboardInterrupt):
+        fill_rows(((matcher, np.zeros(1, dtype=np.int32)) for matcher in failing), threads)  # type: ignore[misc]
 
 
 def test_batches_survive_masks_that_are_dropped() -> None:

@@ -51,8 +51,8 @@ def fill_rows(rows: Iterable[tuple[Matcher, Mask]], threads: int) -> None:
         _fill_each(rows, errors)
     else:
         _fill_together(rows, threads, errors)
-    if errors:
-        raise errors[0]
+    if errors:  # an interrupt, where there is one
+        raise next((error for error in errors if not isinstance(error, Exception)), errors[0])
 
 
 def _fill_each(rows: Iterable[tuple[Matcher, Mask]], errors: list[BaseException]) -> None:
