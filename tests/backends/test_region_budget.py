@@ -13,8 +13,15 @@ import pytest
 import tokdfa
 from tests.walks import mask_of as allowed_by
 from tokdfa.backends.region_budget import think_first
+from tokdfa.backends.region_states import RegionStates
 from tokdfa.backends.shortest_ends import ShortestEnds
-from tokdfa.errors import ArgumentError, LimitExceeded, OptionError, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import (
+    ArgumentError,
+    LimitExceeded,
+    OptionError,
+    TokenRefused,
+    UnsupportedConstraint,
+)
 from tokdfa.grammar.parts import json, regex
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -164,14 +171,17 @@ def test_errors() -> None:
 
 def test_an_error_leaves_a_matcher_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = think_first("a", VOCAB, 5, begin="<t>", end="<e>")
-    for matcher in (compiled.start(), compiled.start(max_tokens=9)):
+    for matcher, asked, name in (
+        (compiled.start(), RegionStates, "is_near"),
+        (compiled.start(max_tokens=9), ShortestEnds, "is_within"),
+    ):
         before = allowed_by(matcher)
 
         def too_much(*_: object) -> bool:
             raise LimitExceeded("too much work", limit="step_seconds", value=1)
 
         with monkeypatch.context() as patch:
-            patch.setattr(ShortestEnds, "is_within", too_much)
+            patch.setattr(asked, name, too_much)
             for ask in (matcher.allows, matcher.advance):
                 with pytest.raises(LimitExceeded):
                     ask(before[0])

@@ -2,14 +2,11 @@
 
 `think_first` makes the grammar ``begin, any text, end, answer``, and a matcher that never lets the region, its two
 marks included, take more than its tokens. A mark is a text or a special token. A token is allowed if the grammar allows
-it and the tokens left after it are enough to close the region, by the exact least number of tokens
-(`tokdfa.backends.shortest_ends`).
+it and the tokens left after it are enough to close the region, by the exact least number of tokens.
 
-A token may close a region whose end is text and reach into the answer. What it may hold of the answer does not depend
-on the thoughts, so it is found out once: the *remainders*, what tokens have behind the end mark and the answer can
-begin with. The region is then a language of its own, ``begin, any text, end`` and perhaps a remainder, whose least
-numbers are those of the whole. As any text is allowed inside, with tokens left there is always a next one. Remainders
-that cut a character are left out.
+A token may hold all of it: the begin mark, text, the end mark and what the answer begins with. `RegionStates`
+(`tokdfa.backends.region_states`) says how few tokens close the region; whether a token may reach into the answer is
+the grammar's business. As any text is allowed inside, with tokens left there is always a next one.
 
 `start(max_tokens=...)` bounds the whole as well: what is left out then cannot be closed in either budget, by the least
 number of tokens over both (`RegionSituations`).
@@ -25,26 +22,14 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.matcher import Matcher
-from tokdfa.backends.max_tokens import EndingMatcher, ends_of
+from tokdfa.backends.max_tokens import ends_of
+from tokdfa.backends.region_states import RegionStates
 from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
-from tokdfa.errors import ArgumentError, UnsupportedConstraint
-from tokdfa.grammar.parts import (
-    NOTHING,
-    Part,
-    choice,
-    is_text,
-    literal,
-    pattern_of,
-    regex,
-    seq,
-    special,
-    tag,
-    text,
-    up_to,
-)
+from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
+from tokdfa.grammar.parts import NOTHING, Part, seq, special, tag, text, up_to
 from tokdfa.vocabulary.vocabulary import as_vocabulary
 
 if TYPE_CHECKING:
@@ -58,9 +43,6 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Int32 = npt.NDArray[np.int32]
-
-#: What compiles a region.
-REGIONS = "pushdown_trie"
 
 
 def think_first(
@@ -89,21 +71,12 @@ def think_first(
     first, last = _mark(begin, "begin", vocabulary), _mark(end, "end", vocabulary)
     region = tag(first, end=last) if first != NOTHING else up_to(last)
     whole = compile_constraint(Grammar(str(seq(region, answer))), vocabulary, backend, **options)
-    closing: Part = region
-    if is_text(last):
-        # what closes the region and no more is allowed whatever the answer is
-        inside = compile_constraint(Grammar(str(region)), vocabulary, REGIONS)
-        behind = whole.start()
-        for token in inside.start().shortest_completion():
-            behind.advance(token)
-        remainders = _remainders(behind, literal(last).encode())
-        if remainders:
-            closing = seq(region, choice("", regex("|".join(map(pattern_of, remainders)))))
-    compiled = compile_constraint(Grammar(str(closing)), vocabulary, REGIONS)
-    needed = len(compiled.start().shortest_completion())
+    states = RegionStates(vocabulary, first, last)
+    states.measure(whole)
+    needed = int(states.distances[states.start])
     if as_integer(tokens, "tokens", 0) < needed:
         raise ArgumentError(f"tokens: {tokens} are not enough to open and close the region, which takes {needed}")
-    return BudgetedConstraint(whole, compiled, int(tokens))
+    return BudgetedConstraint(whole, states, int(tokens))
 
 
 def _mark(mark: Part | str, name: str, vocabulary: Vocabulary) -> Part:
@@ -116,73 +89,39 @@ def _mark(mark: Part | str, name: str, vocabulary: Vocabulary) -> Part:
     return text(mark)
 
 
-def _remainders(behind: Matcher, end: bytes) -> list[str]:
-    """What tokens have behind the last bytes of `end`, if a text can go on so where `behind` is."""
-    trie, vocab = behind.vocab.trie, behind.vocab
-    found: set[bytes] = set()
-    for length in range(1, len(end) + 1):
-        node = trie.find(end[-length:])
-        for k in range(node + 1, trie.next(node) if node >= 0 else 0):
-            if trie.token(k) >= 0:
-                found.add(vocab.token_bytes(trie.token(k))[length:])
-    texts = []
-    for remainder in sorted(found):
-        try:
-            texts += [remainder.decode()] if _goes_on(behind, remainder) else []
-        except UnicodeDecodeError:
-            continue
-    return texts
-
-
-def _goes_on(matcher: Matcher, text: bytes) -> bool:
-    """Whether tokens that spell `text` are allowed one after another; equal texts are equal states."""
-    dead: set[int] = set()
-
-    def search(begin: int) -> bool:
-        if begin == len(text):
-            return True
-        for token in matcher.vocab.trie.prefixes_of(text[begin:]):
-            after = begin + len(matcher.vocab.token_bytes(token))
-            if after not in dead and matcher.allows(token):
-                matcher.advance(token)
-                reached = search(after)
-                matcher.rollback(1)
-                if reached:
-                    return True
-        dead.add(begin)
-        return False
-
-    return search(0)
-
-
 class BudgetedConstraint(CompiledConstraint):
-    """What `think_first` makes. `region`: the texts of the region, with what one token may have behind it."""
+    """What `think_first` makes."""
 
-    def __init__(self, whole: CompiledConstraint, region: CompiledConstraint, tokens: int) -> None:
+    def __init__(self, whole: CompiledConstraint, region: RegionStates, tokens: int) -> None:
         super().__init__(whole.constraint, whole.vocab, whole.backend_name)
         self.whole, self.region, self.tokens = whole, region, tokens
         self.phases, self.sizes, self.dropped = whole.phases, whole.sizes, whole.dropped
 
     def _start(self, context: tuple[int, ...]) -> Matcher:
-        return BudgetedMatcher(self, self.whole.start(context), self.region.start(max_tokens=self.tokens))
+        return BudgetedMatcher(self, self.whole.start(context))
 
     def __reduce__(self) -> tuple[Callable[..., CompiledConstraint], tuple[Any, ...]]:
         return BudgetedConstraint, (self.whole, self.region, self.tokens)
 
 
 class BudgetedMatcher(Matcher):
-    """A matcher of the whole, and one of the region that comes to an end in time, which stops where that is closed."""
+    """A matcher of the whole, and the states of the region before each token and now."""
 
-    def __init__(self, compiled: BudgetedConstraint, inner: Matcher, region: Matcher) -> None:
+    def __init__(self, compiled: BudgetedConstraint, inner: Matcher) -> None:
         super().__init__(compiled.vocab)
-        assert isinstance(region, EndingMatcher)
-        self._compiled, self._inner, self._region = compiled, inner, region
+        self._compiled, self._inner, self._region = compiled, inner, compiled.region
+        self._states = [compiled.region.start]
         self.counters = inner.counters
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the region is not closed yet."""
+        return self._states[-1] != self._region.closed
 
     @property
     def tokens_left(self) -> int | None:
         """How many tokens the region may still take; None once it is closed."""
-        return None if self._region.can_end() else self._region.tokens_left
+        return self._compiled.tokens - len(self._tokens) if self.is_open else None
 
     def can_end(self) -> bool:
         return self._inner.can_end()
@@ -192,43 +131,45 @@ class BudgetedMatcher(Matcher):
 
     def _fill_mask(self, out: Mask) -> None:
         self._inner.fill_mask(out)
-        if not self._region.can_end():
-            allowed = masks.allocate_mask(self.vocab.size)
-            self._region.fill_mask(allowed)
-            out &= allowed
+        if (left := self.tokens_left) is not None:
+            self._region.restrict(self._states[-1], left - 1, out)
+
+    def _is_late(self, after: int) -> bool:
+        """Whether the region could not be closed in time after one more token, which leads to a state of it."""
+        left = self.tokens_left
+        return left is not None and not self._region.is_near(after, left - 1)
 
     def _allows(self, token: int) -> bool:
-        return self._inner.allows(token) and (self._region.can_end() or self._region.allows(token))
+        return not self._is_late(self._region.after(self._states[-1], token)) and self._inner.allows(token)
 
     def _advance(self, token: int) -> None:
-        is_open = not self._region.can_end()
+        after = self._region.after(self._states[-1], token)
+        if self._is_late(after) and self._inner.allows(token):
+            raise TokenRefused(
+                token, f"after it the region cannot be closed within the {self.tokens_left} tokens that are left to it"
+            )
         self._inner.advance(token)
-        if is_open:
-            try:
-                self._region.advance(token)
-            except BaseException:  # such as LimitExceeded
-                self._inner.rollback(1)
-                raise
+        self._states.append(after)
 
     def _rollback(self, count: int) -> None:
         self._inner.rollback(count)
-        left = len(self._tokens) - count
-        self._region.rollback(max(0, len(self._region.tokens) - left))
+        del self._states[-count:]
 
     def _fork(self) -> BudgetedMatcher:
-        return BudgetedMatcher(self._compiled, self._inner.fork(), self._region.fork())
+        twin = BudgetedMatcher(self._compiled, self._inner.fork())
+        twin._states = self._states.copy()
+        return twin
 
     def whereabouts(self) -> Hashable:
-        return None if self._region.can_end() else self._region.whereabouts(), self._inner.whereabouts()
+        return (self.tokens_left, self._states[-1]) if self.is_open else None, self._inner.whereabouts()
 
     def situation_source(self) -> RegionSituations:
-        compiled = self._compiled
-        return RegionSituations(ends_of(compiled.whole, self._inner), ends_of(compiled.region, self._region.inner))
+        return RegionSituations(ends_of(self._compiled.whole, self._inner), self._region)
 
 
 @dataclass(frozen=True)
 class RegionSituations(SituationSource):
-    """A situation of the whole, one of the region, and the tokens that the region may still take: see
+    """A situation of the whole, a state of the region, and the tokens that the region may still take: see
     `tokdfa.backends.situation_source`.
 
     Where the region is closed, or as many tokens are left to it as the whole needs, only the whole matters: situation s
@@ -236,7 +177,7 @@ class RegionSituations(SituationSource):
     """
 
     whole: ShortestEnds
-    region: ShortestEnds
+    region: RegionStates
     _numbers: dict[tuple[int, int, int], int] = field(default_factory=dict, compare=False)
     _open: list[tuple[int, int, int]] = field(default_factory=list, compare=False)
 
@@ -247,7 +188,7 @@ class RegionSituations(SituationSource):
         if open_region is None:
             return 2 * situation
         left, region = open_region
-        return self._number(situation, self.region.source.number(region), left)
+        return self._number(situation, region, left)
 
     def _number(self, whole: int, region: int, left: int) -> int:
         number = self._numbers.setdefault((whole, region, left), len(self._open))
@@ -274,7 +215,7 @@ class RegionSituations(SituationSource):
         return found
 
     def _after(self, whole: int, region: int, left: int) -> int:
-        if self.region.source.can_end(region) or self.whole.is_near(whole, left):
+        if region == self.region.closed or self.whole.is_near(whole, left):
             return 2 * whole
         return self._number(whole, region, left) if self.region.is_near(region, left) else -1
 
