@@ -15,6 +15,7 @@ from tokdfa.backends.brute_force import BruteForce, BruteForceConstraint, BruteF
 from tokdfa.backends.laws import contract
 from tokdfa.backends.laws.cases import GAPS, SMALL, in_python
 from tokdfa.backends.laws.contract import LAWS, Case, LawResult, check_backend, compare_backends, real_cases, toy_cases
+from tokdfa.backends.laws.service_cases import service_cases
 from tokdfa.backends.laws.trial import Trial
 from tokdfa.backends.registry import backend_class, backend_names, create_backend
 from tokdfa.constraint import Grammar, Regex
@@ -108,6 +109,19 @@ def test_laws_hold_under_options(name: str, options: dict[str, Any]) -> None:
     assert sum(result.outcome == "held" for result in results) > 80
 
 
+@pytest.mark.parametrize(
+    "name", ["brute_force", "cfg_fsm", "earley_trie", "pushdown_trie", "token_index", "tokens_dfa"]
+)
+def test_laws_hold_around_matchers(name: str) -> None:
+    """On prompts that are healed, limits, regions, and items that must differ; no case is skipped."""
+    results = check_backend(name, cases=service_cases(name))
+    assert not broken(results)
+    assert not outcomes(results, "supports")
+    assert outcomes(results, "equal_tokens") == {"held"}
+    judged = [result.case for result in results if result.law == "masks_equal" and result.outcome == "held"]
+    assert len(judged) >= 3 if name != "brute_force" else 2
+
+
 # Every law can fail. Each class below is the brute force with one fault.
 
 
@@ -196,6 +210,21 @@ class RefusesLongTokens(BruteForceMatcher):
 class AllowsWhatFits(BruteForceMatcher):
     def allows(self, token: int) -> bool:
         return 0 <= token < self.vocab.size and self.vocab.token_bytes(token) != b""
+
+
+class AllowsOneOfEach(BruteForceMatcher):
+    """Of tokens with equal bytes."""
+
+    def _fill(self, state: int, out: Mask) -> None:
+        super()._fill(state, out)
+        masks.clear_token(out, 21)
+
+
+class TakesOneOfEach(BruteForceMatcher):
+    """Of tokens with equal bytes, all of which it allows."""
+
+    def _step(self, state: int, token: int) -> int | None:
+        return None if token == 21 else super()._step(state, token)
 
 
 class GoesOnAfterTheEnd(BruteForceMatcher):
@@ -296,6 +325,8 @@ FAULTS: list[tuple[str, type, Case, str]] = [
     ("advance_iff_bit", MovesWhenItRefuses, PLAIN, "before refused tokens it"),
     ("advance_iff_bit", RefusesLongTokens, PLAIN, "(b'ab') is set, yet advance refuses it"),
     ("allows_is_bit", AllowsWhatFits, PLAIN, "the bit of token 1 (b'b') is clear, yet allows says yes"),
+    ("equal_tokens", AllowsOneOfEach, PLAIN, "the bit of token 18 (b'ab') is set, that of token 21 (b'ab') is clear"),
+    ("equal_tokens", TakesOneOfEach, PLAIN, "the bit of token 21 (b'ab') is set; allows or advance say otherwise"),
     ("finished_after_end", GoesOnAfterTheEnd, MANY_ENDS, "tokens [0, 17]: it is not finished"),
     ("forced_tokens", ForcesNothing, PLAIN, "are forced, forced_tokens(5) says []"),
     ("fork_independent", ForksIntoItself, PLAIN, "is refused once a fork has advanced"),

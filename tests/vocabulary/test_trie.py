@@ -55,10 +55,27 @@ def test_find_and_prefixes(vocab: Vocabulary, text: bytes) -> None:
     node = trie.find(text)
     assert (node >= 0) == any(other.startswith(text) for other in tokens.values())
     if node >= 0:
-        below = {token for _, token in trie.excerpt(text, trie.node_count) if token >= 0}
-        longer = {token for token, other in tokens.items() if other.startswith(text) and other != text}
-        assert longer <= below
+        assert trie.span(text).stop == trie.next(node)
+    below = {token for _, token in trie.excerpt(text, trie.node_count) if token >= 0}
+    assert below == {token for token, other in tokens.items() if other.startswith(text)}
+    assert len(trie.span(text)) == len(trie.excerpt(text, trie.node_count))
     assert sorted(trie.prefixes_of(text)) == sorted(token for token, other in tokens.items() if text.startswith(other))
+
+
+@given(vocabularies())
+def test_branches_hold_all_tokens_that_begin_alike(vocab: Vocabulary) -> None:
+    """Those with equal bytes among them, of which each has a node."""
+    trie, tokens = vocab.trie, spelled(vocab)
+    agenda = [(b"", -1)]
+    for prefix, node in agenda:
+        longer = {text[len(prefix)] for text in tokens.values() if text.startswith(prefix) and text != prefix}
+        branches = list(trie.branches(node))
+        assert [byte for byte, _, _ in branches] == sorted(longer)
+        for byte, first, last in branches:
+            begin = prefix + bytes([byte])
+            inside = {trie.token(here) for here in range(first, trie.next(last))} - {-1}
+            assert inside == {token for token, text in tokens.items() if text.startswith(begin)}
+            agenda.append((begin, last))
 
 
 @given(vocabularies(), st.randoms(use_true_random=False))

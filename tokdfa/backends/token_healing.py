@@ -115,11 +115,8 @@ class HealedConstraint(CompiledConstraint):
         super().__init__(inner.constraint, inner.vocab, inner.backend_name)
         self.inner, self.head, self.phases, self.dropped = inner, head, inner.phases, inner.dropped
         self.sizes, self.working.budget = inner.sizes, inner.working.budget
-        single: dict[int, int] = {}
-        for child in self.vocab.trie.children():
-            if self.vocab.trie.token(child) >= 0:
-                single.setdefault(self.vocab.trie.byte(child), self.vocab.trie.token(child))
-        self._single = single
+        trie = self.vocab.trie
+        self._single = {byte: trie.token(first) for byte, first, _ in trie.branches() if trie.token(first) >= 0}
         self._lock = new_lock()
         self._masks: dict[int, Mask] = {}
         #: For strategies that have no table of their own; contexts make no difference to them.

@@ -90,19 +90,18 @@ class _Tokens:
         ends = self.listed(self.suspects[0] & self.quoted)
         told = [token for token in ends if not _ENDS_ONLY.fullmatch(vocab.token_bytes(token))]
         self.telling = mask_from_ids(np.array(told, dtype=np.int64), size)
-        self._children: dict[int, dict[int, int]] = {}
+        self._branches: dict[int, dict[int, tuple[int, int]]] = {}
 
     def listed(self, suspects: Mask) -> list[int]:
         """The tokens of a mask of suspects."""
         found = np.empty(self._most, dtype=np.int32)
         return found[: list_tokens_kernel(suspects, found)].tolist()
 
-    def children(self, node: int) -> dict[int, int]:
-        """Byte -> child of a node of the token trie, those that were asked for before kept."""
-        if node not in self._children:
-            trie = self._trie
-            self._children[node] = {trie.byte(child): child for child in trie.children(node)}
-        return self._children[node]
+    def branches(self, node: int) -> dict[int, tuple[int, int]]:
+        """Byte -> `TokenTrie.branches` of a node of the token trie, those that were asked for before kept."""
+        if node not in self._branches:
+            self._branches[node] = {byte: (first, last) for byte, first, last in self._trie.branches(node)}
+        return self._branches[node]
 
 
 _ENDS_ONLY = re.compile(rb'[^"]*"[ \t\n\r]*[\]} \t\n\r]*,?[ \t\n\r]*"?')
@@ -163,14 +162,14 @@ class UniqueItemsMatcher(Matcher):
         while todo:
             node, here = todo.pop()
             if watched := scanner.watched(here):
-                children = tokens.children(node)
-                for byte in watched & children.keys():
-                    child, following = children[byte], scanner.step(here, byte)
+                branches = tokens.branches(node)
+                for byte in watched & branches.keys():
+                    (first, last), following = branches[byte], scanner.step(here, byte)
                     if following is None:
-                        ids = trie.nodes[child : trie.next(child)] >> np.uint64(TOKEN_SHIFT)
+                        ids = trie.nodes[first : trie.next(last)] >> np.uint64(TOKEN_SHIFT)
                         found.append(ids[ids < size].astype(np.int32))
-                    elif trie.next(child) > child + 1:  # longer tokens begin so
-                        todo.append((child, following))
+                    elif trie.next(last) > last + 1:  # longer tokens begin so
+                        todo.append((last, following))
         return found
 
     def _after(self, text: bytes, read: dict[bytes, State | None]) -> State | None:

@@ -19,10 +19,8 @@ class TrieView(View):
 
     def __init__(self, trie: TokenTrie, prefix: bytes = b"", limit: int = 24) -> None:
         self.trie, self.prefix, self.limit = trie, bytes(prefix), limit
-        begin = trie.find(self.prefix) if self.prefix else 0
-        end = trie.node_count if not self.prefix else trie.next(begin) if begin >= 0 else begin
-        #: The nodes of the subtree, all of them.
-        self.nodes = range(begin, end)
+        #: The nodes at and below the prefix, all of them.
+        self.nodes = trie.span(self.prefix)
 
     def __repr__(self) -> str:
         below = f" below {label_of(self.prefix)}" if self.prefix else ""

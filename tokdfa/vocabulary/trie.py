@@ -20,6 +20,7 @@ instead and index the stack of states with it, so that nothing is ever popped. S
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,26 +133,44 @@ class TokenTrie:
             yield child
             child = self.next(child)
 
+    def branches(self, node: int = -1) -> Iterator[tuple[int, int, int]]:
+        """By byte, in order, the children of `node`: (byte, first, last), several where tokens have equal bytes.
+
+        The longer prefixes are below the last; ``first .. next(last) - 1`` are the nodes of all tokens that begin so.
+        """
+        for byte, equal in groupby(self.children(node), self.byte):
+            first, *others = equal
+            yield byte, first, others[-1] if others else first
+
     def find(self, prefix: bytes) -> int:
         """The node of a non-empty `prefix` (of equal ones the last, which has the children), or -1. O(256 x bytes)."""
         node = -1
         for byte in prefix:
-            matching = [child for child in self.children(node) if self.byte(child) == byte]
-            if not matching:
-                return -1
-            node = matching[-1]
+            node = next((last for other, _, last in self.branches(node) if other == byte), -1)
+            if node < 0:
+                break
         return node
+
+    def span(self, prefix: bytes) -> range:
+        """The nodes of all tokens that begin with `prefix`, those with equal bytes among them; all for b""."""
+        if not prefix:
+            return range(self.node_count)
+        parent = self.find(prefix[:-1]) if len(prefix) > 1 else -1
+        if parent < 0 < len(prefix) - 1:
+            return range(0)
+        branches = (branch for branch in self.branches(parent) if branch[0] == prefix[-1])
+        return next((range(first, self.next(last)) for _, first, last in branches), range(0))
 
     def prefixes_of(self, text: bytes) -> list[int]:
         """The tokens whose bytes are a prefix of `text`, `text` itself included."""
         tokens: list[int] = []
         node = -1
         for byte in text:
-            matching = [child for child in self.children(node) if self.byte(child) == byte]
-            if not matching:
+            branch = next((found for found in self.branches(node) if found[0] == byte), None)
+            if branch is None:
                 break
-            tokens += [self.token(child) for child in matching if self.token(child) >= 0]
-            node = matching[-1]
+            _, first, node = branch
+            tokens += [self.token(child) for child in range(first, node + 1) if self.token(child) >= 0]
         return tokens
 
     def filter(self, keep: npt.NDArray[np.bool_]) -> TokenTrie:
@@ -159,14 +178,10 @@ class TokenTrie:
         return _build(self.token_bytes, self.order[keep[self.order]])
 
     def excerpt(self, prefix: bytes = b"", limit: int = 40) -> list[tuple[bytes, int]]:
-        """The first `limit` (prefix, token or -1) pairs of the subtree below `prefix`, for people to look at."""
-        node = self.find(prefix) if prefix else -1
-        if prefix and node < 0:
-            return []
-        begin, end = (0, self.node_count) if node < 0 else (node, self.next(node))
+        """The first `limit` (prefix, token or -1) pairs at and below `prefix`, for people to look at."""
         spelled = bytearray(prefix[:-1])
         found = []
-        for here in range(begin, min(end, begin + limit)):
+        for here in self.span(prefix)[:limit]:
             del spelled[self.depth(here) :]
             spelled.append(self.byte(here))
             found.append((bytes(spelled), self.token(here)))

@@ -28,6 +28,8 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tokdfa.backends.base import Backend, CompiledConstraint
+
 
 @dataclass(frozen=True)
 class Case:
@@ -35,7 +37,8 @@ class Case:
 
     `texts`: some texts of the language. `member`: is a byte string in the language? `encode`: the tokenizer's encoder,
     if the vocabulary has one. `gaps`: see the module's docstring. `error`: what compiling must raise, if anything.
-    `seed`: of all random walks and samples.
+    `seed`: of all random walks and samples. `service`: what makes the compiled constraint, if the backend alone does
+    not, as for a prompt to be healed; then the brute force on `judge` says what masks are right, if that is given.
     """
 
     name: str
@@ -47,6 +50,12 @@ class Case:
     gaps: bool = False
     error: type[TokdfaError] | None = None
     seed: int = 0
+    service: Callable[[Backend, Constraint], CompiledConstraint] | None = None
+    judge: Constraint | None = None
+
+    def compile(self, backend: Backend) -> CompiledConstraint:
+        """The compiled constraint that is on trial. Raises what compiling raises."""
+        return backend.compile(self.constraint) if self.service is None else self.service(backend, self.constraint)
 
 
 def in_python(regex: Regex) -> Callable[[bytes], bool]:
@@ -89,8 +98,8 @@ COMPLETE = Vocabulary(
     end_tokens=[266],
     name="complete",
 )
-#: No b and no d alone.
-GAPS = Vocabulary([b"a", b"ab", b"c", b""], end_tokens=[3], name="gaps")
+#: No b and no d alone; all others twice.
+GAPS = Vocabulary([b"a", b"ab", b"c", b"", b"ab", b"c", b"a"], end_tokens=[3], name="gaps")
 
 
 @cache
@@ -144,7 +153,7 @@ def _complete_cases() -> list[Case]:
 
 
 def _gap_cases() -> list[Case]:
-    circle = Vocabulary([b"a", b"c", b""], end_tokens=[2], name="circle")
+    circle = Vocabulary([b"a", b"c", b"", b"c", b"a"], end_tokens=[2], name="circle")
     unspellable = Regex("ad|(ab)*d")
     return [
         _regex_case(GAPS, Regex("abd|ac"), "ac", gaps=True),
@@ -157,7 +166,10 @@ def _gap_cases() -> list[Case]:
 
 @cache
 def toy_tokenizer() -> Tokenizer:
-    """Byte-pair encoding over all bytes, with merges in an order in which ranks do not rise along every derivation."""
+    """Byte-pair encoding over all bytes, with merges in an order in which ranks do not rise along every derivation.
+
+    Some tokens have the bytes of others, as those of byte fallback have: no text is encoded by them.
+    """
     from tokdfa.proper.replay import replay_merges
 
     pairs = [
@@ -179,7 +191,8 @@ def toy_tokenizer() -> Tokenizer:
     ]
     order = [4, 0, 1, 2, 3, 6, 5, 8, 7, 9, 10, 12, 11]
     rules = [(*triples[place], rank) for rank, place in enumerate(order)]
-    vocabulary = Vocabulary([*texts, b""], end_tokens=[len(texts)], name="toy merges")
+    twins = [b"ab", b"a", b"\n", b"1010", b"abc"]
+    vocabulary = Vocabulary([*texts, b"", *twins], end_tokens=[len(texts)], name="toy merges")
 
     def encode_piece(piece: bytes) -> list[int]:
         return replay_merges(piece, rules)

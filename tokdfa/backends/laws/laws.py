@@ -235,6 +235,28 @@ def _allows_is_bit(trial: Trial) -> str | None:
     return None
 
 
+@_law_of_matchers(
+    "equal_tokens", "Of tokens with equal bytes all bits are equal (of proper sequences: as allows and advance say)."
+)
+def _equal_tokens(trial: Trial) -> str | None:
+    if not trial.equal_tokens:
+        raise NotApplicable("no two tokens have equal bytes")
+    for prefix in _spread(trial.prefixes, 16 if trial.is_small else 4):
+        matcher = trial.at(prefix)
+        allowed = trial.mask_of(matcher)
+        for token, other in trial.equal_tokens:
+            if not trial.is_proper and allowed[token] != allowed[other]:
+                found = trial.name_token(token), trial.name_token(other)
+                is_set, is_clear = found if allowed[token] else found[::-1]
+                return f"{trial.name_prefix(prefix)}: the bit of {is_set} is set, that of {is_clear} is clear"
+            for one in (token, other):
+                if {matcher.allows(one), advances(matcher.fork(), one)} != {bool(allowed[one])}:
+                    bit = "set" if allowed[one] else "clear"
+                    where = trial.name_prefix(prefix)
+                    return f"{where}: the bit of {trial.name_token(one)} is {bit}; allows or advance say otherwise"
+    return None
+
+
 @_law_of_matchers("finished_after_end", "After an end token it is finished: an empty mask, and every token is refused.")
 def _finished_after_end(trial: Trial) -> str | None:
     for prefix in trial.prefixes:
@@ -343,13 +365,13 @@ def _rollback_restores(trial: Trial) -> str | None:
 
 @_law_of_matchers("deterministic", "Compiled again, the constraint gives the same masks.")
 def _deterministic(trial: Trial) -> str | None:
-    again = type(trial.backend)(trial.vocab, **trial.backend.settings).compile(trial.case.constraint)
+    again = trial.case.compile(type(trial.backend)(trial.vocab, **trial.backend.settings))
     return compare_masks(trial, again, ("the first", "the second"))
 
 
 @_law_of_matchers("threads", "Two threads that share a compiled constraint get the masks that one gets.")
 def _threads(trial: Trial) -> str | None:
-    fresh = trial.backend.compile(trial.case.constraint)
+    fresh = trial.case.compile(trial.backend)
 
     def follow(walks: Sequence[Prefix]) -> list[list[bytes]]:
         return [[mask.tobytes() for mask in trial.masks_along(fresh.start(), walk)] for walk in walks]

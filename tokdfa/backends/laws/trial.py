@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +50,7 @@ class Trial:
         self.refusal: TokdfaError | None = None
         self.compiled: CompiledConstraint | None = None
         try:
-            self.compiled = backend.compile(case.constraint)
+            self.compiled = case.compile(backend)
         except TokdfaError as error:
             self.refusal = error
         self.is_small = self.vocab.size <= SMALL_SIZE
@@ -83,10 +84,12 @@ class Trial:
 
         None too for a kind of which the backend has a reading of its own.
         """
-        kind = self.case.constraint.kind
-        if type(self.backend) is BruteForce or kind not in BruteForce.kinds or kind in self.backend.own_readings:
+        judge = self.case.constraint if self.case.service is None else self.case.judge
+        if judge is None or (judge is self.case.constraint and type(self.backend) is BruteForce):
             return None
-        return _brute_force(self.vocab, self.case.constraint, liveness)
+        if judge.kind not in BruteForce.kinds or judge.kind in self.backend.own_readings:
+            return None
+        return _brute_force(self.vocab, judge, liveness)
 
     def at(self, prefix: Sequence[int], compiled: CompiledConstraint | None = None) -> Matcher:
         """A new matcher (of the backend, or of `compiled`) after `prefix`."""
@@ -168,6 +171,13 @@ class Trial:
         """All of `ids` if the vocabulary is small, otherwise a sample."""
         listed = list(map(int, ids))
         return listed if self.is_small else sorted(self.random(purpose).sample(listed, min(30, len(listed))))
+
+    @cached_property
+    def equal_tokens(self) -> list[tuple[int, int]]:
+        """Pairs of tokens with equal bytes: each but the first of its kind, with the one before."""
+        order = self.vocab.trie.order.tolist()
+        pairs = pairwise(order)
+        return [pair for pair in pairs if self.vocab.token_bytes(pair[0]) == self.vocab.token_bytes(pair[1])]
 
     @property
     def outside(self) -> tuple[int, ...]:
