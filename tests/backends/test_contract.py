@@ -49,6 +49,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("glrmask", {"mask_strategy": "parser_dwa"}),
     ("glrmask", {"mask_strategy": "token_trie", "parser": "template_dfa", "merge_tokens": True}),
     ("xgrammar", {"cache": True}),
+    ("xgrammar", {"on_demand": False}),
 ]
 
 

@@ -96,8 +96,10 @@ class Backend(ABC):
         return f"{type(self).__name__}({self.vocab!r}{changed})"
 
     @property
-    def token_language(self) -> Literal["all", "proper"]:
-        """Which spellings of a text are allowed: all of them, or only the one that the tokenizer itself would give."""
+    def token_language(self) -> Literal["all", "proper", "forced"]:
+        """Which spellings of a text are allowed: all of them, only the one that the tokenizer itself would give, or
+        that one where the text is determined and all of them elsewhere.
+        """
         return "proper" if self.is_proper else "all"
 
     def supports(self, constraint: Constraint) -> Support:

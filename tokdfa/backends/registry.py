@@ -42,6 +42,8 @@ BUILT_IN: dict[str, str] = {
     "xgrammar": "tokdfa.backends.peers.xgrammar_peer:XgrammarPeer",
     "lm_format_enforcer": "tokdfa.backends.peers.lm_format_enforcer_peer:LmFormatEnforcerPeer",
     "grid": "tokdfa.backends.peers.grid_peer:GridPeer",
+    "maskforge": "tokdfa.backends.peers.maskforge_peer:MaskforgePeer",
+    "xgrammar_cfgzip": "tokdfa.backends.peers.cfgzip_peer:CfgzipPeer",
 }
 
 

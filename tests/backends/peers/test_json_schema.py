@@ -21,7 +21,7 @@ from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
 
-NAMES = ("llguidance", "outlines_core", "glrmask", "xgrammar", "lm_format_enforcer", "grid")
+NAMES = ("llguidance", "outlines_core", "glrmask", "xgrammar", "lm_format_enforcer", "grid", "maskforge")
 PEERS = [backend(name) for name in NAMES]
 CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER
 
@@ -106,6 +106,14 @@ DEVIATIONS: dict[str, list[tuple[str, str]]] = {
         ('{"type":"integer","multipleOf":3}', "4"),
         ('{"type":"number","minimum":1.5}', "1"),
         ('{"type":"object","required":["z"]}', "{}"),
+    ],
+    "maskforge": [
+        ('{"type":"integer"}', "-0"),
+        ('{"type":"integer"}', "1.0"),
+        ('{"type":"integer"}', "1e2"),
+        ('{"const":"a/b"}', r'"a\/b"'),
+        ('{"type":"object"}', '{"a":1,"a":2}'),
+        ('{"type":"string","format":"date"}', '"x"'),
     ],
 }
 
@@ -229,7 +237,7 @@ def test_refusals_are_ours_and_quote_the_peer(peer: str, schema: str) -> None:
 
 @pytest.mark.parametrize("peer", PEERS)
 def test_a_schema_without_texts(peer: str) -> None:
-    if peer == "glrmask":  # as its module declares
+    if peer in ("glrmask", "maskforge"):  # as their modules declare
         assert allowed(compiled(peer, False).start()) == []
     elif peer == "grid":  # so does its module
         assert accepts(compiled(peer, False).start(), "\0")

@@ -316,6 +316,7 @@ KEPT = [
     backend("glrmask", "glrmask", "vocabulary"),
     backend("xgrammar", "xgrammar", "compiler"),
     backend("lm_format_enforcer", "lmformatenforcer", "tokenizer"),
+    backend("maskforge", "maskforge", "compiler"),
 ]
 
 

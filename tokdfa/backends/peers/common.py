@@ -188,10 +188,7 @@ class PeerMatcher(Matcher):
         self._finished = False
         self._out: Mask | None = None
         self._address = 0
-        #: (word, value) of the end tokens' bits.
-        self._end_bits = [(end >> 5, np.uint32(1 << (end & 31)).view(np.int32)) for end in vocab.end_tokens]
-        #: The bits of the last word that belong to tokens; None if all do.
-        self._last_word = np.uint32(2 ** (vocab.size % 32) - 1).view(np.int32) if vocab.size % 32 else None
+        self._end_bits, self._last_word = _bits_of(vocab.end_tokens, vocab.size)
 
     @abstractmethod
     def _fill(self, out: Mask) -> None:
@@ -280,6 +277,13 @@ class PeerMatcher(Matcher):
     def count_replayed(self, tokens: int) -> None:
         """Note that the peer was started anew and took `tokens` tokens again."""
         self.counters["tokens_replayed"] = self.counters.get("tokens_replayed", 0) + tokens
+
+
+@lru_cache(maxsize=64)
+def _bits_of(end_tokens: tuple[int, ...], size: int) -> tuple[list[tuple[int, np.int32]], np.int32 | None]:
+    """(word, value) of the end tokens' bits; and the bits of the last word that belong to tokens, None if all do."""
+    ends = [(end >> 5, np.uint32(1 << (end & 31)).view(np.int32)) for end in end_tokens]
+    return ends, np.uint32(2 ** (size % 32) - 1).view(np.int32) if size % 32 else None
 
 
 def first_lines(message: Any, limit: int = 400) -> str:

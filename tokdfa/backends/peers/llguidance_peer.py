@@ -1,11 +1,14 @@
 r"""llguidance (Microsoft; source 000): lazy derivatives, an Earley parser, a trie walk for each mask, slices.
 
 A regex or a choice becomes a grammar of one lexeme, ``start: /.../``; a Grammar is passed on in llguidance's own Lark
-dialect, a JsonSchema as ``%json``. What matters for a comparison:
+dialect, a JsonSchema as ``%json`` or, with forcing, by the JSON route. What matters for a comparison:
 
-- *Forcing is off* (``no_forcing``). By default llguidance, when the next bytes are determined, offers only the tokens
-  that the model's own tokenizer would make of them, so its masks lack other allowed tokens. Off, its masks are the
-  full sets that the contract demands. (It also needs the model's encoder, which a vocabulary does not have.)
+- *Forcing* is its own default: where the next bytes are determined, its mask has only the token that the model's own
+  tokenizer would make of them. ``forcing=False``, ours, asks for the full sets of the contract, by ``no_forcing``.
+  llguidance takes that as an option of a Lark grammar and nowhere else, and reading a Lark grammar, however short,
+  takes it some 0.4 ms. ``forcing=True`` passes a schema on as ``{"grammars": [{"json_schema": ...}]}``, its documented
+  and cheapest call; it needs the encoder of the vocabulary's tokenizer, which goes over as ranks where there are some
+  and is called in Python otherwise. Proper tokenizations get the same verdicts by both.
 - *JSON Schema.* The schema is passed on with the white space, the separators and the leniency of the constraint, not
   with its order and escapes. Properties come in the order of the schema, required ones no earlier than others before
   them there, others after them; a key that is not listed may be repeated. Blanks are free inside a value, never
@@ -27,7 +30,7 @@ dialect, a JsonSchema as ``%json``. What matters for a comparison:
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import (
@@ -41,13 +44,16 @@ from tokdfa.backends.peers.common import (
 )
 from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
-from tokdfa.errors import TokdfaError, UnsupportedConstraint
+from tokdfa.errors import OptionError, TokdfaError, TokenizerError, UnsupportedConstraint
 from tokdfa.grammar.lark_syntax import parse_statements
 from tokdfa.grammar.lark_tree import Definition, Structured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
+    from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 _HEADER = '%llguidance {"no_forcing": true}\n'
@@ -69,6 +75,7 @@ class LlguidancePeer(Peer):
             "slices", str, "default", "default: ready masks of common token sets; off: walk", choices=("default", "off")
         ),
         Option("precompute_large", bool, True, "walk the trie for large regexes while compiling"),
+        Option("forcing", bool, False, "its default: where bytes are determined, only the tokenizer's own token"),
         Option("step_fuel", int, 200_000, "limit on the lexer's work in one mask", minimum=1),
         Option("max_states", int, 250_000, "limit on lexer states", minimum=1),
     )
@@ -80,24 +87,35 @@ class LlguidancePeer(Peer):
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
         self._module = require("llguidance")
-        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(self.vocab, self.settings["slices"])
+        self.forces: bool = self.settings["forcing"]
+        if self.forces and self.vocab.tokenizer is None:
+            raise OptionError("forcing needs the encoder of a tokenizer; this vocabulary was made without one")
+        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(self.vocab, self.settings["slices"], self.forces)
         self._limits = self._module.LLParserLimits(
             step_lexer_fuel=self.settings["step_fuel"],
             max_lexer_states=self.settings["max_states"],
             precompute_large_lexemes=self.settings["precompute_large"],
         )
 
+    @property
+    def token_language(self) -> Literal["all", "forced"]:
+        return "forced" if self.forces else "all"
+
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         grammar = self._grammar(constraint)
         return _Compiled(self, constraint, grammar, self._limits)
 
     def _grammar(self, constraint: Constraint) -> str:
+        header = "" if self.forces else _HEADER
         if isinstance(constraint, Grammar):
-            return _HEADER + with_start_rule(_translated(constraint))
+            return header + with_start_rule(_translated(constraint))
         if isinstance(constraint, JsonSchema):
-            return f"{_HEADER}start: %json {_schema_text(constraint)}\n"
+            schema = _schema_text(constraint)
+            return (
+                f'{{"grammars": [{{"json_schema": {schema}}}]}}' if self.forces else f"{header}start: %json {schema}\n"
+            )
         assert isinstance(constraint, Regex | Choice)
-        return f"{_HEADER}start: /{escape_slashes(self.fitted_pattern(constraint).pattern)}/\n"
+        return f"{header}start: /{escape_slashes(self.fitted_pattern(constraint).pattern)}/\n"
 
 
 def _translated(grammar: Grammar) -> Grammar:
@@ -132,25 +150,51 @@ def _schema_text(constraint: JsonSchema) -> str:
 
 
 class _Wrapper:
-    """A vocabulary in the form that LLTokenizer reads."""
+    """A vocabulary in the form that LLTokenizer reads. `encode`: the tokens of a text; None if nobody will ask."""
 
     bos_token_id = None
     is_tokenizer_wrapper = True
 
-    def __init__(self, vocab: Vocabulary) -> None:
+    def __init__(self, vocab: Vocabulary, encode: Callable[[str], list[int]] | None) -> None:
         self.eos_token_id = vocab.end_tokens[0]
         self.special_token_ids = sorted({*vocab.special_tokens, *vocab.end_tokens})
         self.tokens = [vocab.token_bytes(token) for token in range(vocab.size)]
+        self._encode = encode
 
     def __call__(self, text: str) -> list[int]:
-        raise TokdfaError("llguidance asked for an encoder, which a vocabulary does not have")
+        if self._encode is None:
+            raise TokdfaError("llguidance asked for an encoder, which it does not need without forcing")
+        return self._encode(text)
 
 
-def _make_tokenizer(vocab: Vocabulary, slices: str) -> Any:
-    """LLTokenizer for `vocab`: its token trie and, unless they are off, the tries and masks of its slices."""
-    module = require("llguidance")
+def _make_tokenizer(vocab: Vocabulary, slices: str, forces: bool) -> Any:
+    """LLTokenizer for `vocab`: its token trie and, unless they are off, the tries and masks of its slices.
+
+    With `forces` it can encode: by itself if the tokenizer is one of tiktoken's, otherwise by asking the tokenizer.
+    """
+    tokenizer_class = require("llguidance").LLTokenizer
     chosen: list[str] | None = None if slices == "default" else []
-    return module.LLTokenizer(_Wrapper(vocab), eos_token=list(vocab.end_tokens), slices=chosen)
+    ends = list(vocab.end_tokens)
+    if not forces:
+        return tokenizer_class(_Wrapper(vocab, None), eos_token=ends, slices=chosen)
+    pattern = _tiktoken_pattern(vocab.tokenizer)
+    if pattern is None:
+        return tokenizer_class(_Wrapper(vocab, vocab.tokenizer.encode), eos_token=ends, slices=chosen)
+    spelled = {vocab.token_bytes(token): token for token in range(vocab.size)}
+    spelled.pop(b"", None)
+    silent = {f"<|{token}|>": token for token in range(vocab.size) if not vocab.lengths[token]}
+    return tokenizer_class.from_tiktoken(
+        encoder=spelled, special_tokens=silent, pattern=pattern, eos_token=ends, n_vocab=vocab.size, slices=chosen
+    )
+
+
+def _tiktoken_pattern(tokenizer: Tokenizer) -> str | None:
+    """The pattern by which a tokenizer of tiktoken's cuts texts; None for another tokenizer."""
+    try:
+        source = tokenizer.merges.pre_tokenizer
+    except TokenizerError:
+        return None
+    return source.pattern if source is not None and source.dialect == "tiktoken" else None
 
 
 _TOKENIZERS: PerVocabulary[Any] = PerVocabulary("llguidance", _make_tokenizer)

@@ -56,6 +56,7 @@ from tokdfa.backends.peers.common import (
 )
 from tokdfa.constraint import Choice, JsonSchema, Regex
 from tokdfa.errors import VocabularyCannotSpell
+from tokdfa.mask import mask_words
 
 if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
@@ -90,6 +91,8 @@ class OutlinesCorePeer(Peer):
         super().__init__(vocab, **options)
         self.module = require("outlines_core")
         self.vocabulary, self.setup_seconds = _VOCABULARIES.get(self.vocab)
+        #: How many tokens it knows: those that spell something, the end token and the primer.
+        self.known = int(np.count_nonzero(self.vocab.lengths)) + 2
 
     def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
         return _keep_texts(pattern, constraint)
@@ -159,6 +162,8 @@ class _Compiled(CompiledConstraint):
     def __init__(self, backend: OutlinesCorePeer, constraint: Constraint) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
         self._module, self.lists_tokens = backend.module, backend.settings["masks"] == "list"
+        #: With the primer, its tokens may need a word more than a mask has.
+        self.is_wider = backend.known > 32 * mask_words(self.vocab.size)
         if isinstance(constraint, JsonSchema):
             with own_errors("outlines-core", constraint), self.phases.measure("pattern"):
                 fitted = backend.schema_pattern(constraint)
@@ -195,9 +200,7 @@ class _OutlinesCoreMatcher(PeerMatcher):
         self._guide = compiled.start_guide()
         self._words = (self.vocab.size + 31) // 32
         self._other_ends = len(self.vocab.end_tokens) > 1
-        # with the primer, its tokens may need a word more than the mask has
-        known = int(np.count_nonzero(self.vocab.lengths)) + 2
-        self._wider = np.zeros(self._words + 1, dtype=np.int32) if known > 32 * self._words else None
+        self._wider = np.zeros(self._words + 1, dtype=np.int32) if compiled.is_wider else None
 
     def _fill(self, out: Mask) -> None:
         if self._compiled.lists_tokens:

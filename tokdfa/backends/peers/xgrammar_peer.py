@@ -1,12 +1,15 @@
-r"""xgrammar (MLC): grammars as pushdown automata, with the masks of automaton states computed while compiling.
+r"""xgrammar (MLC): grammars as pushdown automata, with masks kept for the states of the automaton.
 
 Tokens whose fate does not depend on the stack are sorted out for every state of the automaton in advance; a mask looks
 up that state and runs an Earley parser on the few that remain. A regex or a choice goes to its regex reader, a Grammar
 to its Lark reader, a JsonSchema to its schema reader. What matters for a comparison:
 
-- *All masks in advance.* Version 0.2 has no way to compute the masks of states on demand, so compiling is the dear
-  part. ``threads`` are its threads there. Its cache, which keeps whole grammars and the masks of equal rules, is off:
-  compiling a constraint twice would time a look-up. ``cache=True`` is its own default, without a bound.
+- *Masks of states on demand, or in advance.* With ``on_demand=True``, ours, the masks of a state are sorted out when a
+  matcher first comes there (``enable_dynamic_compilation``, since 0.2.9); with ``False``, its own default, while
+  compiling, which takes hundreds of milliseconds for a schema of MaskBench, and first masks a few microseconds.
+  The masks are the same. ``threads`` are its threads while compiling. Its cache, which keeps whole grammars and the
+  masks of equal rules, is off: compiling a constraint twice would time a look-up. ``cache=True`` is its own default,
+  without a bound; what a server of many schemas would take.
 - *Tags in free text.* Its Lark reader has no terminals with ``&`` and ``~``, of which ours are made. A grammar may say
   what it is as one of xgrammar's structural tags, in a line ``// xgrammar: {"type": "structural_tag", ...}``: a comment
   to everybody else.
@@ -65,13 +68,14 @@ class XgrammarPeer(Peer):
     """See the module's docstring."""
 
     name: ClassVar[str] = "xgrammar"
-    summary: ClassVar[str] = "pushdown automaton with the masks of its states computed in advance (xgrammar, MLC)"
+    summary: ClassVar[str] = "pushdown automaton with masks kept for its states (xgrammar, MLC)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
     packages: ClassVar[tuple[str, ...]] = ("xgrammar",)
     options: ClassVar[tuple[Option, ...]] = (
         DIALECT,
         Option("strict_mode", bool, False, "JSON schemas: refuse properties and items that are not listed"),
         Option("any_order", bool, False, "JSON schemas: properties in any order, neither complete nor distinct"),
+        Option("on_demand", bool, True, "sort out the masks of a state when a text first comes there, not in advance"),
         Option("cache", bool, False, "remember compiled grammars and the masks of equal rules, without a bound"),
         Option("threads", int, 1, "threads that compile", minimum=1),
     )
@@ -84,11 +88,15 @@ class XgrammarPeer(Peer):
         super().__init__(vocab, **options)
         self.module = require("xgrammar")
         self.tokenizer, of_tokenizer = _TOKENIZERS.get(self.vocab)
-        self.compiler, of_compiler = _COMPILERS.get(self.vocab, self.settings["threads"], self.settings["cache"])
+        self.compiler, of_compiler = _COMPILERS.get(
+            self.vocab, self.settings["threads"], self.settings["cache"], self.settings["on_demand"]
+        )
+        #: One byte for each token: whether it spells something.
+        self.spells = bytes(self.vocab.lengths > 0)
         self.setup_seconds = of_tokenizer + of_compiler
 
     def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
-        return FittedPattern(_CODE_POINT.sub(r"\\u{\1}", pattern))
+        return FittedPattern(xgrammar_pattern(pattern))
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         return _Compiled(self, constraint)
@@ -115,6 +123,11 @@ class XgrammarPeer(Peer):
         return self.compiler.compile_regex(self.fitted_pattern(constraint).pattern)
 
 
+def xgrammar_pattern(pattern: str) -> str:
+    """A Rust regex with its code points as xgrammar writes them."""
+    return _CODE_POINT.sub(r"\\u{\1}", pattern)
+
+
 def _make_tokenizer(vocab: Vocabulary) -> Any:
     """xgrammar's TokenizerInfo; a token without bytes is a special token to it."""
     module = require("xgrammar")
@@ -125,9 +138,11 @@ def _make_tokenizer(vocab: Vocabulary) -> Any:
 _TOKENIZERS: PerVocabulary[Any] = PerVocabulary("xgrammar", _make_tokenizer)
 
 
-def _make_compiler(vocab: Vocabulary, threads: int, cache: bool) -> Any:
+def _make_compiler(vocab: Vocabulary, threads: int, cache: bool, on_demand: bool) -> Any:
     module = require("xgrammar")
-    return module.GrammarCompiler(_TOKENIZERS.get(vocab)[0], max_threads=threads, cache_enabled=cache)
+    return module.GrammarCompiler(
+        _TOKENIZERS.get(vocab)[0], max_threads=threads, cache_enabled=cache, enable_dynamic_compilation=on_demand
+    )
 
 
 _COMPILERS: PerVocabulary[Any] = PerVocabulary("xgrammar", _make_compiler)
@@ -139,11 +154,18 @@ class _Compiled(CompiledConstraint):
     def __init__(self, backend: XgrammarPeer, constraint: Constraint, stored: Any = None) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
         self._new_matcher = backend.module.GrammarMatcher
-        #: One byte for each token: whether it spells something.
-        self.spells = bytes(self.vocab.lengths > 0)
+        self.spells = backend.spells
         with own_errors("xgrammar", constraint), self.phases.measure("compile"):
             self.peer = backend.compile_peer(constraint) if stored is None else stored
-        self.sizes["bytes"] = self.peer.memory_size_bytes
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Its memory, counted when asked for: that takes up to a third of a compile."""
+        return {"bytes": self.peer.memory_size_bytes}
+
+    @sizes.setter
+    def sizes(self, sizes: dict[str, int]) -> None:
+        """Nothing is kept."""
 
     def _save_tables(self) -> str:
         return str(self.peer.serialize_json())

@@ -31,6 +31,7 @@ PACKAGES = (
     *("numpy", "numba", "llvmlite", "pandas", "pyarrow", "pydantic", "regex", "interegular"),
     *("mistral-common", "sentencepiece", "tiktoken", "tokenizers", "llama-models", "torch", "transformers"),
     *("llguidance", "outlines-core", "glrmask", "xgrammar", "lm-format-enforcer", "grid-guardrail"),
+    *("maskforge", "cfgzip"),
 )
 GIT_SECONDS = 10.0
 
