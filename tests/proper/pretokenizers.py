@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.vocabulary.tokenizer_files import TEXTS
 from tokdfa.vocabulary.loading import package_file
-from tokdfa.vocabulary.tiktoken_loader import PATTERNS
+from tokdfa.vocabulary.word_patterns import PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

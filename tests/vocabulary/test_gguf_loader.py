@@ -141,15 +141,17 @@ def test_a_small_file(tmp_path: Path) -> None:
     vocabulary = tokenizer.vocabulary
     stop, turn, unknown, tool, padding = 261, 260, 262, 263, 264
     assert vocabulary.size == 265
-    assert vocabulary.special_tokens == {turn: "<|im_end|>", stop: "<stop>", unknown: "<unk>"}
+    assert vocabulary.special_tokens == {turn: "<|im_end|>", stop: "<stop>", unknown: "<unk>", tool: "<tool>"}
     assert vocabulary.end_tokens == (turn, stop)
-    assert vocabulary.token_bytes(tool) == b"<tool>"
+    assert tokenizer.markers == {turn: "<|im_end|>", unknown: "<unk>", tool: "<tool>"}
     assert vocabulary.token_bytes(padding) == b""
     assert [vocabulary.token_bytes(token) for token in range(256, 260)] == [b"ab", b"  ", b" a", b"ab1"]
     # ab and 1 would merge, but a digit is a piece of its own
     assert spelled(tokenizer, "ab1 a   7") == [b"ab", b"1", b" a", b"  ", b" ", b"7"]
-    assert spelled(tokenizer, "a<tool>b<stop>") == [b"a", b"<tool>", b"b", *(bytes([c]) for c in b"<stop>")]
-    assert tokenizer.merges.isolated == (tool,)
+    assert spelled(tokenizer, "a<tool>") == [bytes([byte]) for byte in b"a<tool>"], "a marker is no text"
+    as_text = load_tokenizer(f"{tokenizer.name}?special=")
+    assert spelled(as_text, "a<tool>b<stop>") == [b"a", b"<tool>", b"b", *(bytes([c]) for c in b"<stop>")]
+    assert as_text.merges.isolated == (tool,)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_end_tokens(tmp_path: Path) -> None:
         ({"merges": ["z q"]}, "tokenizers refuses this file"),
         ({"tokens": ["a"] * 265}, "tokens 0 and 1"),
         ({"eos_token_id": None, "token_type": [NORMAL] * 265}, "no special token"),
-        ({"eos_token_id": 263}, "end token '263'"),
+        ({"eos_token_id": 265}, "end token '265'"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -101,11 +101,15 @@ def test_special_and_other_added_tokens(bytes_path: Path) -> None:
     vocab = tokenizer.vocabulary
     reference = tokenizers.Tokenizer.from_file(str(bytes_path))
     tool, spaces, japanese, turn = map(reference.token_to_id, ("<tool>", " " * 6, "日本語", "<|im_end|>"))
-    assert vocab.special_tokens == {0: "<|bos|>", 1: "<|endoftext|>", turn: "<|im_end|>"}
+    assert vocab.special_tokens == {0: "<|bos|>", 1: "<|endoftext|>", turn: "<|im_end|>", tool: "<tool>"}
     assert vocab.end_tokens == (1, turn)
-    assert [vocab.token_bytes(i) for i in (tool, spaces, japanese)] == [b"<tool>", b" " * 6, "日本語".encode()]
-    assert set(tokenizer.encode("x<tool>      日本語")) >= {tool, spaces, japanese}
-    assert turn not in tokenizer.encode("<|im_end|>")
+    assert [vocab.token_bytes(i) for i in (tool, spaces, japanese)] == [b"", b" " * 6, "日本語".encode()]
+    assert set(tokenizer.encode("x<tool>      日本語")) >= {spaces, japanese}
+    assert not {turn, tool}.intersection(tokenizer.encode("<|im_end|><tool>"))
+    as_text = load(bytes_path, special_tokens=[]).vocabulary
+    assert (as_text.token_bytes(tool), set(as_text.special_tokens)) == (b"<tool>", {0, 1, turn})
+    listed = load(bytes_path, special_tokens=["日本語", str(spaces)]).vocabulary
+    assert set(listed.special_tokens) == {0, 1, turn, japanese, spaces}
     assert tokenizer.decode([0, *tokenizer.encode("a<|im_end|>"), turn]) == "a<|im_end|>"
 
 

@@ -63,8 +63,14 @@ def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_end_tokens_by_id_and_by_name() -> None:
-    special = {2: "</s>", 7: "<end>", 9: "5"}
-    assert loading.choose_end_tokens(Path("f"), ["</s>", "7", "5"], special) == [2, 7, 9]
-    for wrong in ("3", "<s>", "", "9" * 5000, "-1"):
-        with pytest.raises(TokenizerError, match=r"f: end token .* is not among the special tokens: '</s>' \(2\)"):
-            loading.choose_end_tokens(Path("f"), [wrong], special)
+    def choose(*wanted: str, size: int | None = None) -> tuple[list[int], list[bytes], dict[int, str]]:
+        tokens, special = [b"a", b"\n", b"", b"<|x|>", b"", b"b", b"b"], {2: "</s>", 4: "5"}
+        return loading.choose_end_tokens(Path("f"), wanted, tokens, special, {3: "<|x|>"}, size), tokens, special
+
+    chosen, tokens, special = choose("</s>", "4", "5", "<|x|>", "\n", "8", size=9)
+    assert chosen == [2, 4, 4, 3, 1, 8], "a name goes before an id"
+    assert tokens == [b"a", b"", b"", b"", b"", b"b", b"b"], "what ends a text spells nothing"
+    assert special == {2: "</s>", 4: "5", 3: "<|x|>", 1: "\n", 8: "<added 8>"}
+    for wrong in ("7", "<s>", "", "9" * 5000, "-1", "b"):
+        with pytest.raises(TokenizerError, match=r"f: end token .* is not among the tokens; .* '</s>' \(2\)"):
+            choose(wrong)

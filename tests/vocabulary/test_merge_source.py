@@ -35,7 +35,7 @@ def test_tokenizer_json_flags_and_normalizers(tmp_path: Path) -> None:
 def test_what_does_not_merge_or_looks_at_its_neighbours_is_refused(tmp_path: Path) -> None:
     path = byte_level(tmp_path / "t.json")
     content = json.loads(path.read_text())
-    next(entry for entry in content["added_tokens"] if entry["content"] == "<tool>")["lstrip"] = True
+    next(entry for entry in content["added_tokens"] if entry["content"] == "日本語")["lstrip"] = True
     path.write_text(json.dumps(content))
     less = {"vocab_size": 400, "byte_fallback": False}
     trained = {"unigram": {}, "char": less, "word": less, "bpe": {"normalization_rule_name": "nmt_nfkc"}}
@@ -46,7 +46,7 @@ def test_what_does_not_merge_or_looks_at_its_neighbours_is_refused(tmp_path: Pat
     refused += [
         (scored_pieces(tmp_path / "unused", {"a": -5.0, "aa": -1.0}, {"aa": UNUSED}), "piece 4 is marked unused"),
         (f"hf:{metaspace_unigram(tmp_path / 'u.json')}", "Unigram"),
-        (f"hf:{path}", "<tool>"),
+        (f"hf:{path}", "日本語"),
     ]
     for name, message in refused:
         with pytest.raises(TokenizerError, match=message):

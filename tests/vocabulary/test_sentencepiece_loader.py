@@ -77,8 +77,7 @@ def test_a_trained_model(trained: Path) -> None:
     tokenizer = load_tokenizer(f"sentencepiece:{trained}")
     vocab, tool, turn = tokenizer.vocabulary, reference.PieceToId("<tool>"), reference.PieceToId("<turn>")
     assert vocab.end_tokens == (reference.eos_id(),)
-    assert set(vocab.special_tokens) == {0, 1, 2, turn}
-    assert vocab.token_bytes(tool) == b"<tool>"
+    assert set(vocab.special_tokens) == {0, 1, 2, turn, tool}
     anchor = reference.PieceToId("a")
     for token in range(vocab.size):
         if token not in vocab.special_tokens and not reference.IsByte(token):
@@ -87,11 +86,12 @@ def test_a_trained_model(trained: Path) -> None:
     assert reference.DecodeIds(reference.EncodeAsIds("  ﬁn  ①  ")) == "fin 1"
     assert tokenizer.decode(tokenizer.encode("  ﬁn  ①  ")) == "  fin  1  "
     assert tokenizer.spell(tokenizer.encode("  ﬁn  ①  ")) == b"  fin  1  "
-    # A control symbol is plain text, a user-defined one is itself.
-    assert turn not in tokenizer.encode("x<turn>y")
-    assert tokenizer.decode(tokenizer.encode("x<turn>y")) == "x<turn>y"
-    assert tool in tokenizer.encode("x<tool>y")
-    assert tokenizer.decode([turn, tool, 1]) == "<tool>"
+    # A control symbol and a marker are plain text, another user-defined one is itself.
+    assert not {turn, tool}.intersection(tokenizer.encode("x<turn>y<tool>"))
+    assert tokenizer.decode(tokenizer.encode("x<turn>y<tool>")) == "x<turn>y<tool>"
+    as_text = load_tokenizer(str(trained), special_tokens=[])
+    assert tool in as_text.encode("x<tool>y")
+    assert as_text.decode([turn, tool, 1]) == "<tool>"
 
 
 def test_unused_pieces_spell_nothing(trained: Path, tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import tiktoken
 
 from tests.vocabulary.tokenizer_files import TEXTS, rank_file, tekken_file
 from tokdfa.errors import TokenizerError, UnknownNameError
-from tokdfa.vocabulary.tiktoken_loader import PATTERNS, _catching_panics
+from tokdfa.vocabulary.tiktoken_loader import _catching_panics
 from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.word_patterns import PATTERNS
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +176,7 @@ _CONFIG = {"pattern": ".", "default_vocab_size": 267, "default_num_special_token
         ({"special_tokens": {}}, "special_tokens must be a list"),
         ({"special_tokens": [{"rank": 10, "token_str": "x"}]}, r"special_tokens\[0\] needs a rank from 0 to 9"),
         ({"special_tokens": ["x"]}, r"special_tokens\[0\] needs a rank"),
-        ({"special_tokens": []}, "end token '</s>' is not among the special tokens"),
+        ({"special_tokens": []}, "end token '</s>' is not among the tokens"),
     ],
 )
 def test_faults_of_tekken_files_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 import tokdfa
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary import tokenizers, vocabulary_file
+from tokdfa.vocabulary.given_tokenizer import Content
 from tokdfa.vocabulary.loading import LoadedTokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 from tokdfa.vocabulary.vocabulary_file import KeptTokenizer, load_kept
@@ -140,10 +141,10 @@ def test_a_tokenizer_json_without_a_file() -> None:
     made.add_special_tokens(["</s>"])
     content = made.to_str()
     assert json.loads(content)
-    first = tokenizers.tokenizer_from_json(content.encode(), "made")
+    first = tokenizers.tokenizer_from_content(Content("hf:", content.encode(), "made"))
     _ = first.vocabulary.trie
-    tokenizers._from_json.cache_clear()
-    second = tokenizers.tokenizer_from_json(content.encode(), "made")
+    tokenizers._from_content.cache_clear()
+    second = tokenizers.tokenizer_from_content(Content("hf:", content.encode(), "made"))
     assert isinstance(second._loaded, KeptTokenizer)
     assert second.encode("abc") == first.encode("abc") == [27, 2]
     assert second.fingerprint == first.fingerprint

@@ -29,7 +29,7 @@ from tokdfa.core import budget
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.jit import expect_first_mask
 from tokdfa.errors import TokdfaError, UnknownNameError, UnsupportedConstraint
-from tokdfa.vocabulary.vocabulary import as_vocabulary
+from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -30,7 +30,7 @@ from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
 from tokdfa.grammar.parts import NOTHING, Part, seq, special, tag, text, up_to
-from tokdfa.vocabulary.vocabulary import as_vocabulary
+from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -4,7 +4,7 @@
     output = model.generate(**inputs, logits_processor=[constrained.logits_processor()], max_new_tokens=100)
     animal = constrained.parse(tokenizer.decode(output[0, prompt_length:], skip_special_tokens=True))
 
-`tokdfa.decoding.given_constraint` says what is a constraint, `tokdfa.vocabulary.given_tokenizer` what is a tokenizer.
+`tokdfa.decoding.given_constraint` says what is a constraint, `tokdfa.vocabulary.tokenizers` what is a tokenizer.
 
 *End tokens.* generate() stops at the ``eos_token_id`` of the model's generation config. Given the model, its ends are
 the only ones that masks allow. Without it they are the tokenizer's own eos token, which nearly every model stops at;
@@ -29,9 +29,8 @@ from tokdfa.errors import (
     UnknownNameError,
     VocabularyError,
 )
-from tokdfa.models.transformers_model import logit_width
-from tokdfa.vocabulary.given_tokenizer import end_ids, read_tokenizer
-from tokdfa.vocabulary.tokenizers import encode_exactly
+from tokdfa.vocabulary.given_tokenizer import is_network, logit_width, network_ends
+from tokdfa.vocabulary.tokenizers import as_vocabulary, encode_exactly, end_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,19 +52,19 @@ def constrain(
 ) -> Constrained:
     """`what`, compiled for the tokens of `tokenizer`: a pydantic class, a schema, a pattern, choices, a constraint.
 
-    `tokenizer`: a tokenizer of transformers or tokenizers, a path, folder or name, a vocabulary, or a model that knows
-    where it came from. `model`: a model of transformers, whose logit width and end tokens then hold. `end_tokens`: ids
-    or names of tokens that end a text, `size`: the logit width, where neither says it. `backend`: a name that
-    `tokdfa backends` lists, by default `default_backend` says which. `options`: of the constraint that is made of
-    `what` (such as ``order="any"`` of a schema), and of the backend.
+    `tokenizer`: anything that `load_tokenizer` takes (a tokenizer of another library, a path, folder or name, a model
+    that knows where it came from), or a vocabulary. `model`: a model of transformers, whose logit width and end tokens
+    then hold. `end_tokens`: ids or names of tokens that end a text, `size`: the logit width, where neither says it.
+    `backend`: a name that `tokdfa backends` lists, by default `default_backend` says which. `options`: of the
+    constraint that is made of `what` (such as ``order="any"`` of a schema), and of the backend.
 
     Raises ArgumentError for what cannot be understood, and what reading the tokenizer and compiling raise.
     """
-    if model is None and _is_network(tokenizer):
+    if model is None and is_network(tokenizer):
         tokenizer, model = None, tokenizer
     own = options_of(what).intersection(options)
     given = read_constraint(what, {name: options.pop(name) for name in own})
-    ends = end_tokens or _end_tokens(model)
+    ends = end_tokens or network_ends(model)
     vocabulary = _read_vocabulary(tokenizer, model, ends, size)
     if backend is None:
         backend = default_backend(given.constraint)
@@ -163,17 +162,12 @@ def _check_options(what: Any, backend: str, options: Iterable[str], own: frozens
         raise UnknownNameError(f"option of this constraint or of the backend {backend}", name, known | own)
 
 
-def _is_network(given: Any) -> bool:
-    """Whether `given` is a model of transformers."""
-    return hasattr(given, "config") and hasattr(given, "get_output_embeddings")
-
-
 def _read_vocabulary(tokenizer: Any, model: Any, ends: Iterable[int | str], size: int | None) -> Vocabulary:
     if model is None:
         if tokenizer is None:
             raise ArgumentError("tokenizer is None; pass the model's tokenizer, or the model")
-        return read_tokenizer(tokenizer, ends, size)
-    if not _is_network(model):
+        return as_vocabulary(tokenizer, ends, size)
+    if not is_network(model):
         raise ArgumentError(
             f"model is a model of transformers, not a {type(model).__name__}; a model of tokdfa's is passed as "
             "tokenizer: its vocabulary says all"
@@ -181,7 +175,7 @@ def _read_vocabulary(tokenizer: Any, model: Any, ends: Iterable[int | str], size
     width = logit_width(model) if size is None else size
     if tokenizer is not None:
         try:
-            return read_tokenizer(tokenizer, ends, width)
+            return as_vocabulary(tokenizer, ends, width)
         except VocabularyError as error:
             remedy = "if it is the model's tokenizer: model.resize_token_embeddings(len(tokenizer))"
             raise VocabularyError(f"{error}; {remedy}") from None
@@ -189,15 +183,6 @@ def _read_vocabulary(tokenizer: Any, model: Any, ends: Iterable[int | str], size
     if not name:
         raise ArgumentError("the model does not say where its tokenizer is; write constrain(what, tokenizer, model)")
     try:
-        return read_tokenizer(name, ends, width)
+        return as_vocabulary(name, ends, width)
     except TokenizerError as error:
         raise ModelError(f"{error}; or write constrain(what, tokenizer, model)") from None
-
-
-def _end_tokens(model: Any) -> tuple[int, ...]:
-    """The tokens at which generate() of a model stops; none for no model."""
-    for config in (getattr(model, "generation_config", None), getattr(model, "config", None)):
-        found = getattr(config, "eos_token_id", None)
-        if found is not None:
-            return tuple(found) if isinstance(found, list | tuple) else (int(found),)
-    return ()

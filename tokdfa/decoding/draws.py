@@ -227,11 +227,10 @@ class Target:
 
 def check_vocabulary(model: LanguageModel, vocabulary: Vocabulary, owner: str) -> None:
     """Raise ModelError unless the rows of `model` are about the tokens of `vocabulary`, which belongs to `owner`."""
-    own = model.vocabulary
-    if own is not vocabulary and (own.size, own.fingerprint) != (vocabulary.size, vocabulary.fingerprint):
-        what = f"{own.size} against {vocabulary.size}" if own.size != vocabulary.size else f"{own.size} other"
+    different = model.vocabulary.difference(vocabulary)
+    if different:
         raise ModelError(
-            f"{model.name} and {owner} have different vocabularies ({what} tokens): take model.vocabulary, or load both"
+            f"{model.name} and {owner} have different vocabularies ({different}): take model.vocabulary, or load both"
             " with the same tokenizer and the same logit width"
         )
 

@@ -7,7 +7,8 @@ from one that others go on from too gets a fork of its matcher. Everything in th
 the left included.
 
 *Width.* Models often have more logits than their tokenizer has tokens, for the sake of round numbers. Logits past the
-vocabulary are refused; a model that is wider by more than a part of `PADDING_SHARE` is taken for another one.
+vocabulary are refused; a model that is wider by more than a part of `PADDING_SHARE` is taken for another one. One that
+is narrower fits if all tokens past its logits spell nothing.
 
 *The end.* generate() stops a sequence at the model's own EOS tokens, so of the vocabulary's end tokens only those are
 let through. Whatever comes after the end is padding: only EOS and the padding token keep their scores.
@@ -105,12 +106,7 @@ class ConstraintLogitsProcessor:
         Costs what the matchers cost, and about 20 us a row for 50,000 tokens.
         """
         started = time.perf_counter_ns()
-        size = self._compiled.vocab.size
-        if not size <= scores.shape[-1] <= size + size // PADDING_SHARE:
-            raise ModelError(
-                f"the model has {scores.shape[-1]} logits and the vocabulary {size} tokens; "
-                f"load the tokenizer with size={scores.shape[-1]} if it is the model's"
-            )
+        self._check_width(scores.shape[-1])
         tokens = np.ascontiguousarray(input_ids.cpu().numpy(), dtype=np.int64)
         if self._matchers is None:
             self._prompt = tokens.shape[1]
@@ -122,6 +118,21 @@ class ConstraintLogitsProcessor:
         self.steps += 1
         self.seconds += (time.perf_counter_ns() - started) * 1e-9
         return masked
+
+    def _check_width(self, width: int) -> None:
+        """Raise ModelError for logits that cannot be those of the vocabulary's tokens."""
+        vocabulary = self._compiled.vocab
+        if width > vocabulary.size + vocabulary.size // PADDING_SHARE:
+            raise ModelError(
+                f"the model has {width} logits and the vocabulary {vocabulary.size} tokens; "
+                f"load the tokenizer with size={width} if it is the model's"
+            )
+        if width < vocabulary.size and vocabulary.lengths[width:].any():
+            raise ModelError(
+                f"the model has {width} logits and the vocabulary {vocabulary.size} tokens, and those past the logits "
+                "spell text: it is another model's tokenizer, or the model needs "
+                f"model.resize_token_embeddings({vocabulary.size})"
+            )
 
     def _start(self, tokens: npt.NDArray[np.int64]) -> list[Matcher | None]:
         """A matcher for each prompt. Rows with the same prompt share one, which is forked when they go on."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.core.arguments import as_bool, as_sequence, as_text
 from tokdfa.errors import ArgumentError, OptionError, UnknownNameError
 from tokdfa.grammar.parts import NOTHING, Rule, choice, json, regex, repeat, seq, special, tag, tags, text_without
-from tokdfa.vocabulary.vocabulary import as_vocabulary
+from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

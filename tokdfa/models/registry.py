@@ -108,13 +108,13 @@ def load_model(name: str, tokenizer: str | Tokenizer | None = None) -> LanguageM
     _require(key, name)
     if key == "smollm2":
         if tokenizer is not None:
-            _check_same(name, _loaded(tokenizer))
+            _check_same(name, load_tokenizer(tokenizer))
         return importlib.import_module("tokdfa.models.smollm2").load_smollm2()
     if tokenizer is None:
         raise OptionError(f"the model {key} needs a tokenizer, as in load_model({key!r}, 'mistral-v1')")
     module, _, function = _SOURCES[key].load.partition(":")
     load = getattr(importlib.import_module(module), function)
-    return load(name, _loaded(tokenizer), options)
+    return load(name, load_tokenizer(tokenizer), options)
 
 
 def _load_ngram(name: str, tokenizer: Tokenizer, options: Mapping[str, str]) -> LanguageModel:
@@ -135,15 +135,9 @@ def _load_table(name: str, tokenizer: Tokenizer, options: Mapping[str, str]) -> 
     return model
 
 
-def _loaded(tokenizer: str | Tokenizer) -> Tokenizer:
-    if isinstance(tokenizer, Tokenizer):
-        return tokenizer
-    return load_tokenizer(tokenizer)  # refuses what is no name
-
-
 def _check_same(name: str, tokenizer: Tokenizer) -> None:
     """Raise ModelError if `tokenizer` is not the one that belongs to the model `name`, which is called the same."""
-    if tokenizer.vocabulary.fingerprint != load_tokenizer(name).vocabulary.fingerprint:
+    if tokenizer.vocabulary.difference(load_tokenizer(name).vocabulary):
         raise ModelError(
             f"the tokens of {name} are those of its own tokenizer {name}, not of {tokenizer.name}; leave the tokenizer"
             " out, or take an ngram model"

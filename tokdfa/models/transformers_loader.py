@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import ModelError
 from tokdfa.models.gguf_weights import import_lm, load_gguf_network
-from tokdfa.models.transformers_model import TransformersModel, logit_width
+from tokdfa.models.transformers_model import TransformersModel
 from tokdfa.vocabulary.gguf_file import read_metadata
+from tokdfa.vocabulary.given_tokenizer import logit_width
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _assemble(
     if device == "cpu":
         network = network.float()
     width = logit_width(network)
-    chosen = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
+    chosen = load_tokenizer(tokenizer)
     if chosen.vocabulary.size < width:
         chosen = chosen.with_size(width)
     return TransformersModel(name, network.to(device), chosen.vocabulary, start_tokens=start_tokens)

@@ -34,6 +34,7 @@ import numpy as np
 from tokdfa.errors import ModelError
 from tokdfa.models.base import LanguageModel
 from tokdfa.models.gguf_weights import import_lm
+from tokdfa.vocabulary.given_tokenizer import logit_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -337,12 +338,6 @@ class TransformersModel(LanguageModel):
         torch = self._torch
         tokens = torch.tensor([[0, self.vocabulary.size - 1]], device=self.network.device)
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
-
-
-def logit_width(network: Any) -> int:
-    """How many logits a network of transformers gives for a token."""
-    head = network.get_output_embeddings()
-    return int(network.config.get_text_config().vocab_size if head is None else head.weight.shape[0])
 
 
 def _check_widths(name: str, network: Any, size: int) -> None:

@@ -25,7 +25,7 @@ from tokdfa.backends.batch import fill_rows
 from tokdfa.backends.matcher import Matcher
 from tokdfa.core.arguments import as_integer, as_sequence, as_token
 from tokdfa.errors import ArgumentError, TokenRefused
-from tokdfa.vocabulary.vocabulary import as_vocabulary
+from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

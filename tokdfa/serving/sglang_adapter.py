@@ -22,7 +22,7 @@ from tokdfa.decoding.torch_masks import apply_masks
 from tokdfa.errors import TokdfaError
 from tokdfa.serving.compiling import ConstraintCache
 from tokdfa.serving.requests import read_request
-from tokdfa.vocabulary.given_tokenizer import read_tokenizer
+from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint, Matcher
@@ -147,7 +147,7 @@ def register(name: str = "tokdfa", backend: str | None = None, **options: Any) -
     """Have SGLang know tokdfa as the grammar backend `name`. Raises MissingDependency without SGLang."""
 
     def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: set[int] | None = None) -> Any:
-        vocabulary = read_tokenizer(tokenizer, sorted(eos_token_ids or ()), vocab_size)
+        vocabulary = as_vocabulary(tokenizer, sorted(eos_token_ids or ()), vocab_size)
         return derived(EngineBackend, *INTERFACE, "BaseGrammarBackend")(vocabulary, backend, **options)
 
     import_library(*INTERFACE).register_grammar_backend(name, make)

@@ -19,7 +19,7 @@ from tokdfa import mask as masks
 from tokdfa.core.packages import derived, import_library
 from tokdfa.serving.compiling import ConstraintCache
 from tokdfa.serving.requests import read_request
-from tokdfa.vocabulary.given_tokenizer import read_tokenizer
+from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint, Matcher
@@ -91,7 +91,7 @@ class EngineBackend:
         **options: Any,
     ) -> None:
         self.vllm_config, self.tokenizer, self.vocab_size = vllm_config, tokenizer, vocab_size
-        self._vocabulary = read_tokenizer(tokenizer, size=vocab_size)
+        self._vocabulary = as_vocabulary(tokenizer, size=vocab_size)
         self._cache = ConstraintCache() if cache is None else cache
         self._backend, self._options = backend, options
 

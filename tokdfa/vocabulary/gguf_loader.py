@@ -28,10 +28,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import TokenizerError
+from tokdfa.vocabulary.chat_template import ChatTemplate
 from tokdfa.vocabulary.gguf_file import read_metadata
 from tokdfa.vocabulary.huggingface_loader import END_NAMES, load_content
-from tokdfa.vocabulary.tiktoken_loader import PATTERNS
 from tokdfa.vocabulary.vocabulary import MAX_SIZE
+from tokdfa.vocabulary.word_patterns import PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,7 +73,13 @@ _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 _KEYS = frozenset(_PREFIX + key for key in ("model", "pre", *_LISTS, *_END_KEYS))
 
 
-def load_gguf(path: Path, end: Sequence[str] = (), size: int | None = None, name: str = "gguf") -> LoadedTokenizer:
+def load_gguf(
+    path: Path,
+    end: Sequence[str] = (),
+    size: int | None = None,
+    name: str = "gguf",
+    special: Sequence[str] | None = None,
+) -> LoadedTokenizer:
     """The tokenizer of a GGUF file. `end`: end tokens by id or name; by default as the module says.
 
     Of SmolLM2's 98 MB the first two are read.
@@ -97,7 +104,20 @@ def load_gguf(path: Path, end: Sequence[str] = (), size: int | None = None, name
     content = _tokenizer_json(path, tokens, kinds, merges, *PRE_TOKENIZERS[found["pre"]])
     data = json.dumps(content, ensure_ascii=False).encode()
     wanted = end or _end_tokens(found, tokens, kinds)
-    return load_content(path, content, data, wanted, len(tokens) if size is None else size, name)
+    return load_content(path, content, data, wanted, len(tokens) if size is None else size, name, special)
+
+
+def chat_template(path: Path) -> ChatTemplate | None:
+    """The chat template in a GGUF file; None if it has none."""
+    keys = {"bos_token": "bos_token_id", "eos_token": "eos_token_id", "unk_token": "unknown_token_id"}
+    found = read_metadata(path, {"tokenizer.chat_template", *(_PREFIX + key for key in ("tokens", *keys.values()))})
+    text = found.get("tokenizer.chat_template")
+    if not isinstance(text, str):
+        return None
+    tokens = found.get(_PREFIX + "tokens", [])
+    ids = {name: found.get(_PREFIX + key, -1) for name, key in keys.items()}
+    names = tuple((name, tokens[token]) for name, token in ids.items() if 0 <= token < len(tokens))
+    return ChatTemplate(text, names, str(path))
 
 
 def _list_of(path: Path, found: Mapping[str, Any], key: str) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 #: How to say what ends a text.
-REMEDY = "; name one with ?end=NAME, or with end_tokens=[...] of tokdfa.constrain"
+REMEDY = "; name one with ?end=NAME, or with end_tokens=[...]"
 #: No tokenizer file comes near this size; it bounds what a wrong path can cost.
 MAX_FILE_BYTES = 1 << 29
 
@@ -33,6 +34,8 @@ class LoadedTokenizer:
 
     `encode`: valid text -> tokens, without begin and end tokens; text that looks like a special token is plain text.
     `decode`: tokens that all spell something -> text, invalid UTF-8 replaced in the reference library's manner.
+    `encode_prompt`: like `encode`, of a text from its beginning, in which names of special tokens are these tokens;
+    None where that is `encode` of what stands between the names.
     `identity`: bytes that differ between encoders that share a vocabulary (pattern, merges, normaliser, ...).
     `merges`: how it merges, made when called; TokenizerError if it does not work by merges, or not in a way that
     `MergeSource` can say.
@@ -43,6 +46,7 @@ class LoadedTokenizer:
     decode: Callable[[list[int]], str]
     identity: bytes
     merges: Callable[[], MergeSource]
+    encode_prompt: Callable[[str], list[int]] | None = None
 
 
 def _hint(path: str) -> str:
@@ -112,19 +116,49 @@ def package_file(module: str, relative: str, purpose: str) -> Path:
     return Path(next(iter(found.submodule_search_locations))) / relative
 
 
-def choose_end_tokens(path: Path, wanted: Iterable[str], special: Mapping[int, str]) -> list[int]:
-    """The ids that `wanted` names (ids in decimal, or names) among `special`, the id -> name of the silent tokens.
+def choose_end_tokens(
+    path: Path,
+    wanted: Iterable[str],
+    tokens: list[bytes],
+    special: dict[int, str],
+    names: Mapping[int, str] | None = None,
+    size: int | None = None,
+) -> list[int]:
+    """The ids that `wanted` names, each an id in decimal, a name of `special` or `names`, or what one token spells.
 
-    An end token that text could reach would make encode and masks disagree, so anything else is a TokenizerError.
+    What ends a text is special from here on, and spells nothing: `tokens` and `special` are changed. `names`: of other
+    added tokens; `size`: the logit width, as ids past the tokens may end a text, too. TokenizerError for anything else.
     """
-    by_name = {name: token for token, name in special.items()}
+    named = {name: token for token, name in {**(names or {}), **special}.items()}
     chosen = []
     for entry in wanted:
-        token = by_name.get(entry, int(entry) if entry.isdecimal() and len(entry) < 12 else -1)
-        if token not in special:
+        token = named.get(entry, -1)
+        if token < 0 and entry.isdecimal() and len(entry) < 12:
+            token = int(entry)
+        elif token < 0 and tokens.count(entry.encode(errors="replace")) == 1 and entry:
+            token = tokens.index(entry.encode())
+        if not 0 <= token < max(len(tokens), size or 0):
             known = ", ".join(f"{name!r} ({token})" for token, name in sorted(special.items())[:12])
             raise TokenizerError(
-                f"{path}: end token {entry!r} is not among the special tokens: {known or 'none'}{REMEDY}"
+                f"{path}: end token {entry!r} is not among the tokens; special tokens are {known or 'none'}{REMEDY}"
             )
+        if token not in special:
+            spelled = tokens[token].decode(errors="replace") if token < len(tokens) else ""
+            special[token] = (names or {}).get(token) or spelled or f"<added {token}>"
+        if token < len(tokens):
+            tokens[token] = b""
         chosen.append(token)
     return chosen
+
+
+def cut_at_names(names: Mapping[int, str]) -> Callable[[str], list[str | int]]:
+    """A function that cuts a text at `names`, the leftmost and longest first: stretches of text, and ids for names."""
+    by_name = {name: token for token, name in names.items() if name}
+    if not by_name:
+        return lambda text: [text] if text else []
+    pattern = re.compile("(" + "|".join(map(re.escape, sorted(by_name, key=len, reverse=True))) + ")")
+
+    def cut(text: str) -> list[str | int]:
+        return [by_name[part] if k % 2 else part for k, part in enumerate(pattern.split(text)) if part]
+
+    return cut

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.loading import check_path, read_file
-from tokdfa.vocabulary.tiktoken_loader import PATTERNS
+from tokdfa.vocabulary.word_patterns import PATTERNS
 
 #: What a folder may hold: pattern of names -> family of tokenizers, "" if only the content tells.
 FOLDER_FILES = {
@@ -31,8 +32,10 @@ _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\s*$", re.M)
 _SUFFIXES = (".json", ".model", ".tiktoken", ".gguf", ".txt", ".bin", ".safetensors")
 
 
-def locate_tokenizer(name: str) -> str | None:
+def locate_tokenizer(name: str, has_pattern: bool = False) -> str | None:
     """The full name of a tokenizer, as in ``hf:FOLDER/tokenizer.json?end=2``; None if `name` is none of the above.
+
+    `has_pattern`: whether the word pattern of a rank file is given beside.
 
     Raises TokenizerError for a path or a folder without a tokenizer, and for a name of the hub that is not there.
     """
@@ -41,9 +44,9 @@ def locate_tokenizer(name: str) -> str | None:
     path = Path(name).expanduser()
     try:
         if path.is_dir():
-            return _in_folder(path)
+            return _in_folder(path, has_pattern)
         if path.is_file() or name.startswith((".", "/", "~")) or path.suffix in _SUFFIXES:
-            return _of_file(path)
+            return _of_file(path, has_pattern)
     except OSError as error:
         raise TokenizerError(f"{name[:80]!r} cannot be looked up: {error.strerror}") from None
     except ValueError:  # a NUL character
@@ -52,7 +55,7 @@ def locate_tokenizer(name: str) -> str | None:
         return None
     folder = _hub_folder(name)
     if folder is not None:
-        return _in_folder(folder)
+        return _in_folder(folder, has_pattern)
     if "/" not in name:
         return None
     raise TokenizerError(
@@ -61,14 +64,14 @@ def locate_tokenizer(name: str) -> str | None:
     )
 
 
-def _in_folder(folder: Path) -> str:
+def _in_folder(folder: Path, has_pattern: bool) -> str:
     for pattern in FOLDER_FILES:
         found = sorted(folder.glob(pattern))
         if len(found) > 1:
             names = ", ".join(path.name for path in found[:5])
             raise TokenizerError(f"{folder}: which of these files is it? Name one: {names}")
         if found:
-            return _of_file(found[0])
+            return _of_file(found[0], has_pattern)
     remedy = f"it has to hold one of {', '.join(FOLDER_FILES)}"
     if (folder / "vocab.json").exists() or (folder / "vocab.txt").exists():
         remedy = (
@@ -78,16 +81,16 @@ def _in_folder(folder: Path) -> str:
     raise TokenizerError(f"{folder}: there is no tokenizer in this folder; {remedy}")
 
 
-def _of_file(path: Path) -> str:
+def _of_file(path: Path, has_pattern: bool) -> str:
     check_path(path)
     family = next((family for pattern, family in FOLDER_FILES.items() if path.match(pattern)), "")
     if not family:
-        family = _family_of(path)
+        family = _family_of(path, has_pattern)
     end = _end_tokens_beside(path) if family in ("hf", "sentencepiece") else ""
-    return f"{family}:{path}{'?end=' if end else ''}{end}"
+    return f"{family}:{path}{'?end=' if end else ''}{quote(end, safe='<>|/, ')}"
 
 
-def _family_of(path: Path) -> str:
+def _family_of(path: Path, has_pattern: bool) -> str:
     if path.suffix == ".json":
         return "tekken" if path.name.startswith("tekken") else "hf"
     with path.open("rb") as file:
@@ -95,9 +98,12 @@ def _family_of(path: Path) -> str:
     if beginning[:4] == b"GGUF":
         return "gguf"
     if _RANK_LINE.match(beginning.partition(b"\n")[0]):
+        if has_pattern:
+            return "tiktoken"
         raise TokenizerError(
-            f"{path}: a rank file names neither its word pattern nor its end tokens; write "
-            f"tiktoken:{path}?pattern=NAME&end=ID; patterns are {', '.join(PATTERNS)}"
+            f"{path}: a rank file names neither its word pattern nor its end tokens; write load_tokenizer(..., "
+            f"pattern=..., end_tokens=[ID]) or tiktoken:{path}?pattern=NAME&end=ID; patterns are "
+            f"{', '.join(PATTERNS)}, or a regex"
         )
     return "sentencepiece"
 
@@ -111,7 +117,7 @@ def _end_tokens_beside(path: Path) -> str:
         return str(ends)
     named = _entry(path.with_name("tokenizer_config.json"), "eos_token")
     named = named.get("content") if isinstance(named, dict) else named
-    return named if isinstance(named, str) and not re.search("[,&]", named) else ""
+    return named if isinstance(named, str) and "," not in named else ""
 
 
 def _entry(path: Path, key: str) -> object:

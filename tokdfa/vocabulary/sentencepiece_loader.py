@@ -3,7 +3,8 @@
 A model is a list of *pieces*, one per id, each with a kind: NORMAL and USER_DEFINED pieces spell their text, with
 U+2581 standing for a space; BYTE pieces ``<0xHH>`` spell one byte, and let text without a piece be spelled (byte
 fallback); CONTROL, UNKNOWN and UNUSED pieces spell nothing. A text ``<s>`` is encoded as plain characters; the text of
-a USER_DEFINED piece always becomes that piece, which spells it.
+a USER_DEFINED piece always becomes that piece, which spells it. USER_DEFINED pieces with the form of a marker
+(`tokdfa.vocabulary.markers`), or that end a text, are read as CONTROL pieces.
 
 Whitespace. As trained, the encoder puts a *dummy prefix* (a space) before the text, some models also merge runs of
 spaces, and the decoder takes the first space away. A constrained text continues a context, so a token must add its
@@ -23,16 +24,13 @@ import numpy as np
 
 from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError
-from tokdfa.vocabulary.loading import (
-    LoadedTokenizer,
-    choose_end_tokens,
-    read_file,
-)
+from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, cut_at_names, read_file
+from tokdfa.vocabulary.markers import is_marker
 from tokdfa.vocabulary.merge_source import MergeSource
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 SPACE = "\u2581"
@@ -44,23 +42,30 @@ _EXACT_WHITESPACE = bytes([3 << 3 | 2, 4, 3 << 3, 0, 4 << 3, 0])
 #: Fields of a serialized model (sentencepiece_model.proto).
 _PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC, _DENORMALIZER_SPEC = 1, 2, 3, 5
 #: Fields of a piece, of `trainer_spec` and of `normalizer_spec`, and the values that matter here.
-_PIECE_KIND, _USER_DEFINED = 3, 4
+_PIECE_KIND, _CONTROL, _USER_DEFINED = 3, 3, 4
 _MODEL_KIND, _BPE, _MODEL_KINDS = 3, 2, {1: "Unigram", 3: "word", 4: "character"}
-_CHARACTER_MAP = 2
+_CHARACTER_MAP, _DUMMY_PREFIX = 2, 3
 
 
 def load_sentencepiece(
-    path: Path, end: Sequence[str] = (), size: int | None = None, name: str = "sentencepiece"
+    path: Path,
+    end: Sequence[str] = (),
+    size: int | None = None,
+    name: str = "sentencepiece",
+    special: Sequence[str] | None = None,
+    data: bytes | None = None,
 ) -> LoadedTokenizer:
-    """A SentencePiece model file. `end`: end tokens by id or name; the model's own eos when empty.
+    """A SentencePiece model file. `end`: end tokens by id or name; the model's own eos when empty. `special`:
+    user-defined pieces that are special; None: markers. `data`: the content, if `path` is no file.
 
     Ids past the model's pieces, which other libraries add, spell nothing and may be end tokens.
 
     O(size of the file). Raises TokenizerError (missing, truncated, another format, no end token), MissingDependency,
     VocabularyError (`size` too small).
     """
-    data = read_file(path)
+    data = read_file(path) if data is None else data
     _check_model(path, data)
+    data = _with_control_pieces(path, data, special, end)
     library = import_library("sentencepiece", f"the SentencePiece model {path}")
     processor: Any = library.SentencePieceProcessor()
     try:
@@ -70,21 +75,61 @@ def load_sentencepiece(
     except (RuntimeError, ValueError) as error:
         raise TokenizerError(f"{path}: sentencepiece cannot read this model: {error}") from None
     is_control, is_unused, is_byte = processor.IsControl(ids), processor.IsUnused(ids), processor.IsByte(ids)
-    special = {i: pieces[i] for i in ids if is_control[i] or is_unused[i] or i == processor.unk_id()}
-    added = [int(entry) for entry in end if entry.isdecimal() and len(ids) <= int(entry) < (size or 0)]
-    special |= {token: f"<added {token}>" for token in added}
+    named = {i: pieces[i] for i in ids if is_control[i] or is_unused[i] or i == processor.unk_id()}
     tokens = [piece.replace(SPACE, " ").encode() for piece in pieces]
     for token in ids:
-        if token in special:
+        if token in named:
             tokens[token] = b""
         elif is_byte[token]:
             tokens[token] = _byte_of(path, token, pieces[token])
     if not end and processor.eos_id() < 0:
         raise TokenizerError(f"{path}: the model has no end token (eos); name one with ?end=ID")
-    end_tokens = choose_end_tokens(path, end or [str(processor.eos_id())], special)
-    vocabulary = Vocabulary(tokens, end_tokens, special, size, name)
+    ends = choose_end_tokens(path, end or [str(processor.eos_id())], tokens, named, size=size)
+    vocabulary = Vocabulary(tokens, ends, named, size, name)
     merges = partial(_merge_source, path, data, processor, vocabulary)
-    return LoadedTokenizer(vocabulary, processor.EncodeAsIds, processor.DecodeIds, data, merges)
+    prompts = partial(_encode_prompt, processor, cut_at_names(vocabulary.special_tokens), _adds_space(path, data))
+    return LoadedTokenizer(vocabulary, processor.EncodeAsIds, processor.DecodeIds, data, merges, prompts)
+
+
+def _with_control_pieces(path: Path, data: bytes, special: Sequence[str] | None, end: Sequence[str]) -> bytes:
+    """The model with the user-defined pieces that are special as control pieces, which no text becomes.
+
+    The kind of a piece is a number of one byte, which is changed in place.
+    """
+    kind_field = bytes([_PIECE_KIND << 3, _USER_DEFINED])
+    changed, token = bytearray(data), -1
+    for number, _, begin, after in _spans(path, data):
+        if number != _PIECES:
+            continue
+        token += 1
+        piece = data[begin:after]
+        if kind_field not in piece:
+            continue
+        places = {field: (first, last) for field, _, first, last in _spans(path, piece)}
+        place = places.get(_PIECE_KIND, (0, 0))[0]
+        if piece[place : place + 1] != bytes([_USER_DEFINED]):
+            continue
+        text = piece[slice(*places.get(1, (0, 0)))].decode(errors="replace")
+        listed = is_marker(text) if special is None else not {text, str(token)}.isdisjoint(special)
+        if listed or not {text, str(token)}.isdisjoint(end):
+            changed[begin + place] = _CONTROL
+    return bytes(changed)
+
+
+def _adds_space(path: Path, data: bytes) -> bool:
+    """Whether the model's own encoder puts a space before a text."""
+    fields = dict(_fields(path, dict(_fields(path, data)).get(_NORMALIZER_SPEC, b"")))
+    return bool(int.from_bytes(fields.get(_DUMMY_PREFIX, b"\1"), "little"))
+
+
+def _encode_prompt(processor: Any, cut: Callable[[str], list[str | int]], adds_space: bool, text: str) -> list[int]:
+    """A prompt: names of special tokens are these, and each stretch between has the model's dummy prefix, as
+    transformers and llama.cpp have it.
+    """
+    tokens: list[int] = []
+    for part in cut(text):
+        tokens += [part] if isinstance(part, int) else processor.EncodeAsIds(" " * adds_space + part)
+    return tokens
 
 
 def _merge_source(path: Path, data: bytes, processor: Any, vocabulary: Vocabulary) -> MergeSource:
@@ -160,25 +205,32 @@ def _check_model(path: Path, data: bytes) -> None:
 
 def _fields(path: Path, data: bytes) -> Iterator[tuple[int, bytes]]:
     """The (number, content) of each field of a protobuf message; numbers come as little-endian bytes. O(fields)."""
+    for number, kind, begin, end in _spans(path, data):
+        if kind == 0:
+            yield number, _varint(path, data, begin)[0].to_bytes(10, "little")
+        else:
+            yield number, data[begin:end] if kind == 2 else b""
+
+
+def _spans(path: Path, data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Of each field of a protobuf message (number, wire type, where its content begins and ends)."""
     position = 0
     while position < len(data):
         start = position
         tag, position = _varint(path, data, position)
-        kind, content = tag & 7, b""
+        kind, begin = tag & 7, position
         if kind == 0:
-            value, position = _varint(path, data, position)
-            content = value.to_bytes(10, "little")
+            _, position = _varint(path, data, position)
         elif kind == 2:
-            length, position = _varint(path, data, position)
-            content = data[position : position + length]
-            position += length
+            length, begin = _varint(path, data, position)
+            position = begin + length
         elif kind in {1, 5}:
             position += 8 if kind == 1 else 4
         else:
             raise TokenizerError(f"{path}: this is not a SentencePiece model: byte {start} starts no protobuf field")
         if position > len(data):
             raise TokenizerError(f"{path}: the model is cut off: the field at byte {start} runs past the file's end")
-        yield tag >> 3, content
+        yield tag >> 3, kind, begin, position
 
 
 def _varint(path: Path, data: bytes, position: int) -> tuple[int, int]:

@@ -4,10 +4,11 @@ A byte-level BPE of this kind is two things: a list of byte strings in order of 
 and a regex that cuts text into words before merging (the *pattern*). A token's bytes are simply those of its rank.
 
 - A *rank file* holds one line a token: base64 of its bytes, a space, its rank, which is also its id. It names neither
-  the pattern nor any special token, so both are a matter of knowledge: `PATTERNS` are the published ones, and the end
-  token is what ``?end=ID`` says, or else the id after the last rank (right for gpt2 and r50k; p50k_base needs
-  ``end=50256``, cl100k_base 100257, o200k_base 199999). With a wrong pattern token bytes and masks are still exact;
-  only `encode` cuts words differently from the model's own tokenizer.
+  the pattern nor any special token, so both are a matter of knowledge: `PATTERNS` are the published ones, a regex is
+  taken as it is, ``?special=NAME=ID`` names special tokens, and the end token is what ``?end=ID`` says, or else the id
+  after the last rank (right for gpt2 and r50k; p50k_base needs ``end=50256``, cl100k_base 100257, o200k_base 199999,
+  and Whisper's files 50257). With a wrong pattern token bytes and masks are still exact; only `encode` cuts words
+  differently from the model's own tokenizer. A rank that is written ``=`` has no bytes.
 - A *Tekken file* (Mistral) is JSON with the pattern, the ranks and the special tokens. Special tokens have the first
   ids, so that a token's id is its rank plus their number (1,000), and ranks past the vocabulary size are dropped.
 
@@ -23,59 +24,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.core.packages import import_library
-from tokdfa.errors import TokenizerError, UnknownNameError
-from tokdfa.vocabulary.loading import (
-    LoadedTokenizer,
-    choose_end_tokens,
-    parse_json,
-    read_file,
-)
+from tokdfa.errors import TokenizerError
+from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, parse_json, read_file
 from tokdfa.vocabulary.merge_source import MergeSource, PreTokenizerSource
 from tokdfa.vocabulary.vocabulary import MAX_SIZE, Vocabulary
+from tokdfa.vocabulary.word_patterns import PATTERNS, word_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-
-#: Published word patterns, by the name of the encoding they belong to (alternatives in order of precedence). Those of
-#: gpt2 (also r50k and p50k), cl100k and o200k are tiktoken's, that of llama3 is llama-models', and that of qwen2 (also
-#: of Qwen 2.5 and 3) is the same with digits one by one.
-PATTERNS: dict[str, str] = {
-    "gpt2": "|".join(
-        (r"'(?:[sdmt]|ll|ve|re)", r" ?\p{L}++", r" ?\p{N}++", r" ?[^\s\p{L}\p{N}]++", r"\s++$", r"\s+(?!\S)", r"\s")
-    ),
-    "cl100k": "|".join(
-        (
-            r"'(?i:[sdmt]|ll|ve|re)",
-            r"[^\r\n\p{L}\p{N}]?+\p{L}++",
-            r"\p{N}{1,3}+",
-            r" ?[^\s\p{L}\p{N}]++[\r\n]*+",
-            *(r"\s++$", r"\s*[\r\n]", r"\s+(?!\S)", r"\s"),
-        )
-    ),
-    "o200k": "|".join(
-        (
-            rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?",
-            rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTIONS}?",
-            r"\p{N}{1,3}",
-            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-            *(r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"),
-        )
-    ),
-    "llama3": "|".join(
-        (
-            _CONTRACTIONS,
-            r"[^\r\n\p{L}\p{N}]?\p{L}+",
-            r"\p{N}{1,3}",
-            r" ?[^\s\p{L}\p{N}]+[\r\n]*",
-            *(r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"),
-        )
-    ),
-}
-PATTERNS["qwen2"] = PATTERNS["llama3"].replace(r"\p{N}{1,3}", r"\p{N}")
 
 _LLAMA3_SPECIAL = (
     "<|begin_of_text|> <|end_of_text|> <|reserved_special_token_0|> <|reserved_special_token_1|> "
@@ -91,45 +48,73 @@ _TEKKEN_SPECIAL = (
 )
 
 
-def load_llama3(path: Path, size: int | None = None, name: str = "llama3") -> LoadedTokenizer:
+def load_llama3(path: Path, size: int | None = None, name: str = "llama3", end: Sequence[str] = ()) -> LoadedTokenizer:
     """Llama 3: 128,000 ranks and 256 special tokens. Three end tokens: of the text, of a message, of a turn."""
-    tokens = _read_ranks(path)
+    ranked = _read_ranks(path)
     names = _LLAMA3_SPECIAL.split()
     names += [f"<|reserved_special_token_{index + 2}|>" for index in range(_LLAMA3_SPECIAL_COUNT - len(names))]
-    special = {len(tokens) + index: name for index, name in enumerate(names)}
-    ends = choose_end_tokens(path, ("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"), special)
-    vocabulary = Vocabulary(tokens + [b""] * len(names), ends, special, size, name)
-    return _with_encoder(path, vocabulary, dict(zip(tokens, range(len(tokens)), strict=True)), PATTERNS["llama3"])
+    special = {len(ranked) + index: name for index, name in enumerate(names)}
+    tokens = ranked + [b""] * len(names)
+    ends = choose_end_tokens(path, end or ("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"), tokens, special)
+    vocabulary = Vocabulary(tokens, ends, special, size, name)
+    return _with_encoder(path, vocabulary, dict(zip(ranked, range(len(ranked)), strict=True)), PATTERNS["llama3"])
 
 
 def load_rank_file(
-    path: Path, pattern: str = "cl100k", end: Sequence[str] = (), size: int | None = None, name: str = "tiktoken"
+    path: Path,
+    pattern: str = "cl100k",
+    end: Sequence[str] = (),
+    size: int | None = None,
+    name: str = "tiktoken",
+    special: Sequence[str] = (),
+    data: bytes | None = None,
 ) -> LoadedTokenizer:
-    """A rank file. `pattern`: a key of `PATTERNS`; `end`: ids of the end tokens, by default the id after the last rank.
+    """A rank file. `pattern`: a key of `PATTERNS`, or a regex; `end`: the end tokens, by default the id after the last
+    rank; `special`: special tokens as ``NAME=ID``; `data`: the content, if `path` is no file.
 
     O(size of the file). Raises TokenizerError (with the line), UnknownNameError (pattern), VocabularyError (`size` too
     small), MissingDependency.
     """
-    if pattern not in PATTERNS:
-        raise UnknownNameError("word pattern", pattern, PATTERNS)
-    by_rank = _parse_ranks(path, read_file(path))
+    regex = word_pattern(pattern)
+    by_rank = _parse_ranks(path, read_file(path) if data is None else data)
     highest = max(by_rank)
-    ends = [_rank_file_end(path, entry, by_rank) for entry in end] or [highest + 1]
-    tokens = [by_rank.get(token, b"") for token in range(max(highest, *ends) + 1)]
-    gap = next((token for token in range(highest) if not tokens[token] and token not in ends), None)
+    named = _rank_file_special(path, special, by_rank)
+    wanted = list(end) or [str(highest + 1)]
+    ids = [int(entry) for entry in wanted if entry.isdecimal() and len(entry) < 8 and int(entry) < MAX_SIZE]
+    tokens = [by_rank.get(token, b"") for token in range(max([highest, *named, *ids]) + 1)]
+    ends = choose_end_tokens(path, wanted, tokens, named)
+    gap = next((token for token in range(highest) if token not in by_rank and token not in named), None)
     if gap is not None:
         raise TokenizerError(f"{path}: no line has the rank {gap}; if it is an end token, add ?end={gap}")
-    vocabulary = Vocabulary(tokens, ends, None, size, name)
-    return _with_encoder(path, vocabulary, {spelled: rank for rank, spelled in by_rank.items()}, PATTERNS[pattern])
+    vocabulary = Vocabulary(tokens, ends, named, size, name)
+    ranks = {spelled: rank for rank, spelled in by_rank.items() if spelled}
+    return _with_encoder(path, vocabulary, ranks, regex)
 
 
-def load_tekken(path: Path, size: int | None = None, name: str = "tekken") -> LoadedTokenizer:
+def _rank_file_special(path: Path, listed: Sequence[str], by_rank: Mapping[int, bytes]) -> dict[int, str]:
+    """id -> name of the special tokens that are listed as ``NAME=ID``."""
+    found: dict[int, str] = {}
+    for entry in listed:
+        name, _, number = entry.rpartition("=")
+        token = int(number) if number.isdecimal() and len(number) < 8 else -1
+        if not name or not 0 <= token < MAX_SIZE or by_rank.get(token) or found.setdefault(token, name) != name:
+            raise TokenizerError(f"{path}: special token {entry!r} is not NAME=ID with an id that no line has")
+    return found
+
+
+def load_tekken(
+    path: Path,
+    size: int | None = None,
+    name: str = "tekken",
+    end: Sequence[str] = (),
+    data: bytes | None = None,
+) -> LoadedTokenizer:
     """A Tekken file; that of mistral-common has 131,072 tokens, 1,000 of them special.
 
-    End token: ``</s>``. O(size of the file). Raises TokenizerError, VocabularyError (`size` too small),
-    MissingDependency.
+    `end`: end tokens by id or name, by default ``</s>``; `data`: the content, if `path` is no file. O(size of the
+    file). Raises TokenizerError, VocabularyError (`size` too small), MissingDependency.
     """
-    content = parse_json(path, read_file(path))
+    content = parse_json(path, read_file(path) if data is None else data)
     config = content.get("config")
     if not isinstance(config, dict):
         raise TokenizerError(f"{path}: this is not a Tekken file: it has no object 'config'")
@@ -139,11 +124,11 @@ def load_tekken(path: Path, size: int | None = None, name: str = "tekken") -> Lo
     if not 0 < shift < total <= MAX_SIZE:
         raise TokenizerError(f"{path}: a vocabulary of {total} tokens, {shift} of them special, is impossible")
     special = _tekken_special(path, content.get("special_tokens"), shift)
-    tokens = _tekken_tokens(path, content.get("vocab"), total - shift)
-    ends = choose_end_tokens(path, ["</s>"], special)
-    vocabulary = Vocabulary([b""] * shift + tokens, ends, special, size, name)
-    ranks = dict(zip(tokens, range(len(tokens)), strict=True))
-    return _with_encoder(path, vocabulary, ranks, pattern, shift)
+    ranked = _tekken_tokens(path, content.get("vocab"), total - shift)
+    tokens = [b""] * shift + ranked
+    ends = choose_end_tokens(path, end or ["</s>"], tokens, special)
+    vocabulary = Vocabulary(tokens, ends, special, size, name)
+    return _with_encoder(path, vocabulary, dict(zip(ranked, range(len(ranked)), strict=True)), pattern, shift)
 
 
 def _with_encoder(
@@ -221,7 +206,8 @@ def _parse_ranks(path: Path, data: bytes) -> dict[int, bytes]:
         if len(fields) != 2 or not fields[1].isdigit() or len(fields[1]) > 9:
             raise TokenizerError(f"{path}, line {number}: {_shown(line)} is not a base64 token, a space and a rank")
         rank = int(fields[1])
-        spelled = _decode_base64(f"{path}, line {number}", fields[0])
+        # the files of Whisper have a rank without bytes, the last one, written as "="
+        spelled = b"" if fields[0] == b"=" else _decode_base64(f"{path}, line {number}", fields[0])
         if rank >= MAX_SIZE:
             raise TokenizerError(f"{path}, line {number}: rank {rank} is too large; at most {MAX_SIZE - 1}")
         if rank in by_rank:
@@ -252,14 +238,6 @@ def _decode_base64(place: str, text: str | bytes) -> bytes:
 
 def _shown(text: str | bytes) -> str:
     return repr(text if len(text) <= 40 else text[:40])
-
-
-def _rank_file_end(path: Path, entry: str, by_rank: Mapping[int, bytes]) -> int:
-    if not entry.isdecimal() or len(entry) > 9 or int(entry) >= MAX_SIZE:
-        raise TokenizerError(f"{path}: end token {entry!r} is not an id; a rank file has no names for special tokens")
-    if int(entry) in by_rank:
-        raise TokenizerError(f"{path}: end token {entry} spells {by_rank[int(entry)]!r} in this file")
-    return int(entry)
 
 
 def _entry(path: Path, config: Mapping[str, Any], key: str, kind: type) -> Any:

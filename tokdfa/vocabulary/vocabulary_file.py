@@ -40,7 +40,9 @@ _SOURCES = (
     "vocabulary/*_loader.py",
     *(
         f"vocabulary/{name}.py"
-        for name in ("gguf_file", "huggingface_spelling", "trie", "vocabulary", "vocabulary_file")
+        for name in (
+            *("gguf_file", "huggingface_spelling", "loading", "markers", "trie", "vocabulary", "vocabulary_file"),
+        )
     ),
 )
 _FORMAT = FileFormat("tokdfa vocabulary", 1)
@@ -96,6 +98,10 @@ class KeptTokenizer:
 
     def merges(self) -> MergeSource:
         return self._whole.merges()
+
+    @property
+    def encode_prompt(self) -> Callable[[str], list[int]] | None:
+        return self._whole.encode_prompt
 
 
 def _state_of(path: Path) -> tuple[object, ...] | None:

@@ -57,7 +57,7 @@ from tokdfa.errors import (
     UnsupportedConstraint,
 )
 from tokdfa.grammar.cfg import SchemaTexts
-from tokdfa.vocabulary.vocabulary import as_vocabulary
+from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
