@@ -39,6 +39,7 @@ _spelling_of = attrgetter(*SPELLING)
 PROFILES: dict[str, dict[str, Any]] = {
     "all": {
         "order": "schema",
+        "duplicates": "declared",
         "whitespace": "flexible",
         "whitespace_pattern": "",
         "item_separator": ",",
@@ -49,6 +50,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "number_digits": 0,
     },
     "generation": {
+        "duplicates": "refused",
         "whitespace": "compact",
         "item_separator": ", ",
         "key_separator": ": ",
@@ -58,6 +60,8 @@ PROFILES: dict[str, dict[str, Any]] = {
         "number_digits": 15,
     },
 }
+#: Options that no profile sets for schemas in grammars: no matcher remembers the names of what is part of a text.
+IN_GRAMMARS: dict[str, Any] = {"duplicates": "declared"}
 #: The options of a JsonSchema that are one of a few words.
 _OPTION_VALUES = {
     "order": ("schema", "any"),
@@ -183,7 +187,7 @@ class Grammar(Constraint):
             raise OptionError(f"sources has {len(sources)} grammars; at most {MAX_SOURCES} are imported")
         object.__setattr__(self, "sources", tuple(sorted(sources.items())))
         options = dict(self.json_options)
-        object.__setattr__(self, "_any_json", JsonSchema(True, **_known_options(options)))
+        object.__setattr__(self, "_any_json", JsonSchema(True, **IN_GRAMMARS | dict(_known_options(options))))
         object.__setattr__(self, "json_options", tuple(sorted(options.items())))
 
     def schema(self, text: str) -> JsonSchema:
@@ -191,7 +195,7 @@ class Grammar(Constraint):
         if '"x-tokdfa"' not in text:
             any_json: JsonSchema = self._any_json  # type: ignore[attr-defined]
             return any_json.of_schema(text)
-        options, schema = dict(self.json_options), DECODER.decode(text)
+        options, schema = IN_GRAMMARS | dict(self.json_options), DECODER.decode(text)
         if isinstance(schema, dict) and "x-tokdfa" in schema:
             own = schema.pop("x-tokdfa")
             if not isinstance(own, dict):
@@ -218,8 +222,9 @@ class JsonSchema(Constraint):
     - `order`: ``schema``: declared properties come in the order of the schema, then others; required ones may come
       first, in the order of ``required``, unless members are counted or depend on each other; ``any``: in any order.
     - `duplicates`: ``declared``: a name that the schema declares comes once in an object, others are not remembered;
-      ``refused``: no object has two equal names, however they are escaped. Where undeclared names are too many to be
-      remembered, the schema is refused (`tokdfa.json_schema.distinct`).
+      ``refused``: no object has two equal names, however they are escaped, as in ``generation``. The grammar engines
+      remember undeclared names (`tokdfa.backends.unique_items`); elsewhere, and in grammars, where ``generation`` has
+      ``declared``, a schema with too many of them is refused (`tokdfa.json_schema.distinct`).
     - `asserts`: what the drafts leave open: ``formats``: `format` is asserted; ``all``: so are `contentEncoding` and
       `contentMediaType` of draft 7, and `dependencies` of later drafts, which replaced it; ``required``: none of them.
     - `whitespace`: ``flexible``: blanks, tabs and ends of line around brackets, commas and colons; ``compact``: none.
@@ -270,7 +275,7 @@ class JsonSchema(Constraint):
         *,
         profile: str = "all",
         order: str | None = None,
-        duplicates: str = "declared",
+        duplicates: str | None = None,
         asserts: str = "formats",
         whitespace: str | None = None,
         whitespace_pattern: str | None = None,
@@ -328,8 +333,12 @@ class JsonSchema(Constraint):
 
     def of_schema(self, schema: dict[str, Any] | bool | str) -> JsonSchema:
         """The same options for another schema, a tenth of the time of reading them again."""
+        return self.changed(text=_schema_text(schema))
+
+    def changed(self, **options: Any) -> JsonSchema:
+        """The same with other values of its attributes, which must be known to be right."""
         made = object.__new__(JsonSchema)
-        made.__dict__.update(self.__dict__, text=_schema_text(schema))
+        made.__dict__.update(self.__dict__, **options)
         return made
 
     @property

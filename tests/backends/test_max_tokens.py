@@ -12,9 +12,10 @@ import pytest
 
 import tokdfa
 from tests.walks import mask_of as allowed_by
-from tokdfa.backends.shortest_ends import ShortestEnds, fewest_tokens
+from tokdfa.backends.shortest_ends import ShortestEnds
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.some_end import SomeEnd
+from tokdfa.backends.spelled_ends import fewest_tokens
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, TokenRefused, UnsupportedConstraint
 from tokdfa.vocabulary.vocabulary import Vocabulary

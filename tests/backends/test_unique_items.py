@@ -142,7 +142,7 @@ def test_walks_are_valid_and_have_no_dead_end(schema: Any) -> None:
             tokens = [token for token in tokens if token != END]
             few = [token for token in tokens if token in PLAIN or token >= 256]
             token = draw.choice(few if few and draw.random() < 0.9 else tokens)
-            way = compiled.plain.shortest_completion(matcher._text)[:1] if step > 60 else []
+            way = compiled.plain.shortest_completion(matcher.text)[:1] if step > 60 else []
             if way and matcher.allows(way[0]):  # to the end, but for repetitions
                 token = way[0]
             matcher.advance(token)
@@ -327,7 +327,7 @@ def test_a_token_is_allowed_iff_its_bytes_are(schema: Any, texts: tuple[bytes, .
             fits = [token for token in range(END) if takes(matcher.fork(), VOCAB.token_bytes(token))]
             assert [token for token in range(END) if matcher.allows(token)] == fits
             assert [token for token in mask_of(matcher) if token != END] == fits
-            refused += sum(matcher._text.allows(token) for token in range(END)) - len(fits)
+            refused += sum(matcher.text.allows(token) for token in range(END)) - len(fits)
     assert refused
 
 

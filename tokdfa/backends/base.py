@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tokdfa.backends.matcher import Matcher, StateMatcher
-from tokdfa.backends.max_tokens import EndingMatcher, ends_of
+from tokdfa.backends.max_tokens import EndingMatcher, shortest_path
 from tokdfa.backends.options import BUDGET_OPTIONS, NO_TOKENIZER, YES, Option, Support
 from tokdfa.constraint import check_constraint
 from tokdfa.core import budget
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.shortest_ends import ShortestEnds
     from tokdfa.constraint import Constraint
+    from tokdfa.grammar.cfg import OpenNames
     from tokdfa.json_schema.document import Dropped
+    from tokdfa.json_schema.unique_items import Location
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -196,6 +198,13 @@ class CompiledConstraint(ABC):
 
     #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
     dropped: tuple[Dropped, ...] = ()
+    #: Of a schema whose objects have no name twice: the names that the strategy does not remember, and a matcher must
+    #: (`tokdfa.backends.unique_items`).
+    open_names: OpenNames = "none"
+    #: Whether there may be more of them, as code is written later.
+    may_open_names: bool = False
+    #: Where a matcher must remember items that must differ.
+    locations: Sequence[Location] = ()
     #: The class and the options of the backend that compiled it; None if it was made in another way.
     made_by: tuple[type[Backend], Mapping[str, Any]] | None = None
 
@@ -232,7 +241,7 @@ class CompiledConstraint(ABC):
     def shortest_completion(self, matcher: Matcher) -> list[int]:
         """The fewest tokens to an end from where one of its matchers is: see `Matcher.shortest_completion`."""
         with budget.spending(self.working.budget, self.working.what):  # `working` is for one thread at a time
-            return ends_of(self, matcher).path(matcher.whereabouts())
+            return shortest_path(self, matcher)
 
     @abstractmethod
     def _start(self, context: tuple[int, ...]) -> Matcher:

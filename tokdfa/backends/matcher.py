@@ -43,6 +43,23 @@ class Startable(Protocol):
         """The fewest tokens to an end from where one of its matchers is."""
 
 
+class Memory(Protocol):
+    """What a matcher remembers of a text beside the states of its strategy. Immutable; equal ones go on alike."""
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether an end is never out of reach, however much was remembered; it may be some tokens further away."""
+
+    def read(self, text: bytes) -> Memory | None:
+        """What it comes to; None if it refuses the text."""
+
+    def exceptions(self, allowed: Mask) -> tuple[npt.NDArray[np.int32], Mapping[int, Memory]]:
+        """Of the allowed tokens those that it refuses, and those that are not like others: what they come to.
+
+        Other tokens after which the strategy is in one state are alike, but for what they spell.
+        """
+
+
 #: Before the first mask; nobody else has it.
 _NO_MASK = masks.allocate_mask(0)
 
@@ -157,6 +174,19 @@ class Matcher(ABC):
     def whereabouts(self) -> Hashable:
         """What two matchers of one compiled constraint have in common that go on alike, as far as is known."""
         return self
+
+    @property
+    def plain(self) -> Matcher:
+        """The matcher whose states `situation_source` knows: itself, or the one beside which it remembers something."""
+        return self
+
+    def counted(self) -> Any:
+        """What `SituationSource.number` of `situation_source` takes: where `plain` is."""
+        return self.plain.whereabouts()
+
+    def memory(self) -> Memory | None:
+        """What it remembers beside the states of `plain`, None for nothing."""
+        return None
 
     def situation_source(self) -> SituationSource | None:
         """Where all tokens lead at once; equal ones know the same states. None: the strategy has no way of its own.

@@ -11,13 +11,14 @@ and where some are too far, the targets of all tokens again (0.5 to 2 ms).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tokdfa.backends.matcher import Matcher, StateMatcher
 from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.shortest_ends import ShortestEnds
 from tokdfa.core.budget import spending
-from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, LimitExceeded, TokenRefused, UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -42,6 +43,14 @@ class Countable(Protocol):
         """A matcher before the first token."""
 
 
+def shortest_path(compiled: Countable, matcher: Matcher) -> list[int]:
+    """The fewest tokens to an end from where a matcher is. Raises what `ends_of` raises, and EmptyLanguageError."""
+    ends, memory = ends_of(compiled, matcher), matcher.memory()
+    if memory is None:
+        return ends.path(matcher.counted())
+    return ends.remembered.path(ends.source.number(matcher.counted()), memory)
+
+
 def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
     """The distances of the states of a matcher and its like.
 
@@ -57,7 +66,7 @@ def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
         if len(compiled.ends) >= KEPT_SOURCES:
             compiled.ends.clear()
         if source is None:
-            own = matcher.fork()  # which numbers states and steps from them, and is not a user's
+            own = matcher.plain.fork()  # which numbers states and steps from them, and is not a user's
             assert isinstance(own, StateMatcher)
             source = MatcherSituations(own)
         ends = compiled.ends[key] = ShortestEnds(source, matcher.vocab)
@@ -79,10 +88,10 @@ class EndingMatcher(Matcher):
         """Raises ArgumentError if no text of the constraint has so few tokens."""
         made = cls(compiled, inner, max_tokens)
         if not made._is_within(max_tokens):
-            raise ArgumentError(
-                f"max_tokens: {max_tokens} tokens are not enough for any text of {compiled.constraint.name!r}; the "
-                f"shortest has {len(inner.shortest_completion())}"
-            )
+            reason = f"{max_tokens} tokens are not enough for any text of {compiled.constraint.name!r}"
+            with suppress(LimitExceeded):  # it may take too long to find
+                reason += f"; the shortest has {len(inner.shortest_completion())}"
+            raise ArgumentError(f"max_tokens: {reason}")
         return made
 
     @property
@@ -100,7 +109,11 @@ class EndingMatcher(Matcher):
         self.inner.fill_mask(out)
         if not self.is_finished():
             with self._working:
-                ends_of(self._compiled, self.inner).restrict(self.inner.whereabouts(), self.tokens_left - 1, out)
+                ends, memory = ends_of(self._compiled, self.inner), self.inner.memory()
+                ends.restrict(self.inner.counted(), self.tokens_left - 1, out)
+                if memory is not None:
+                    situation = ends.source.number(self.inner.counted())
+                    ends.remembered.restrict(situation, memory, self.tokens_left - 1, out)
 
     def _advance(self, token: int) -> None:
         self.inner.advance(token)
@@ -124,7 +137,10 @@ class EndingMatcher(Matcher):
 
     def _is_within(self, tokens: int) -> bool:
         with self._working:
-            return ends_of(self._compiled, self.inner).is_within(self.inner.whereabouts(), tokens)
+            ends, memory = ends_of(self._compiled, self.inner), self.inner.memory()
+            if memory is None:
+                return ends.is_within(self.inner.counted(), tokens)
+            return ends.remembered.is_within(ends.source.number(self.inner.counted()), memory, tokens)
 
     def shortest_completion(self) -> list[int]:
         return self.inner.shortest_completion()

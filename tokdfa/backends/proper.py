@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.proper_merge.proper_states import ProperStates
     from tokdfa.backends.situation_source import SituationSource
     from tokdfa.constraint import Constraint
+    from tokdfa.grammar.cfg import OpenNames
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -77,7 +78,7 @@ class WithProper(Backend):
             _check_no_special_tokens(constraint)
         plain = self._compile_plain(constraint)
         if not self.settings["proper"]:
-            return plain
+            return remembering(plain)
         from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge  # much, and seldom used
 
         plain.working.budget = self.step_budget  # its steps are those of the whole
@@ -88,17 +89,31 @@ class WithProper(Backend):
         with plain.phases.measure("proper"):
             if regular:
                 limits = {name: self.settings[name] for name in self.shared_limits}
-                proper: CompiledConstraint = CartesianMerge(self.vocab, **limits).compile(constraint)
+                # names are remembered beside both
+                texts = constraint.changed(duplicates="declared") if isinstance(constraint, JsonSchema) else constraint
+                proper: CompiledConstraint = CartesianMerge(self.vocab, **limits).compile(texts)
             else:
                 assert isinstance(constraint, Grammar | JsonSchema)
                 assert self.vocab.tokenizer is not None  # `supports` has asked
                 to_an_end = goes_on_to_an_end(self.vocab.tokenizer, constraint)
                 proper = proper_texts(self.vocab)
-        return ProperConstraint(plain, proper, 0 if regular else self.settings["lookahead"], to_an_end)
+        lookahead = 0 if regular else self.settings["lookahead"]
+        return remembering(ProperConstraint(plain, proper, lookahead, to_an_end), is_proper=True)
 
     @abstractmethod
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         """Compile a constraint that `supports` has accepted, with no regard to ``proper``."""
+
+
+def remembering(compiled: CompiledConstraint, is_proper: bool = False) -> CompiledConstraint:
+    """What a strategy made, with what it does not remember beside it (`tokdfa.backends.unique_items`), if anything."""
+    constraint = compiled.constraint
+    is_distinct = isinstance(constraint, JsonSchema) and constraint.duplicates == "refused"
+    if not compiled.locations and not (is_distinct and (compiled.may_open_names or compiled.open_names != "none")):
+        return compiled
+    from tokdfa.backends.unique_items import UniqueItems
+
+    return UniqueItems(compiled, compiled.locations, is_proper)
 
 
 class ProperConstraint(CompiledConstraint):
@@ -110,10 +125,15 @@ class ProperConstraint(CompiledConstraint):
         super().__init__(plain.constraint, plain.vocab, plain.backend_name)
         self.plain, self.proper, self.phases = plain, proper, plain.phases
         self.lookahead, self.to_an_end = lookahead, to_an_end
-        self.dropped = plain.dropped
+        self.dropped, self.may_open_names = plain.dropped, plain.may_open_names
         self.sizes = {**plain.sizes, "bytes": plain.sizes["bytes"] + proper.sizes["bytes"]}
         self._liveness: Callable[[ProperStates, SituationSource | None], ProperLiveness]
         self._liveness = lru_cache(CONTEXT_TABLES + 1)(self._make_liveness)  # type: ignore[assignment]
+
+    @property
+    def open_names(self) -> OpenNames:  # type: ignore[override]
+        """Those of the strategy."""
+        return self.plain.open_names
 
     def _start(self, context: tuple[int, ...]) -> Matcher:
         """A matcher after the tokens `context`, which the first token must not merge with."""

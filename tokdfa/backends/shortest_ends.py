@@ -36,7 +36,6 @@ of 002, made as it is met.
 from __future__ import annotations
 
 import heapq
-import weakref
 from bisect import bisect_right
 from collections import defaultdict
 from functools import lru_cache
@@ -45,7 +44,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.backends.remembered_ends import RememberedEnds
 from tokdfa.backends.some_end import FAR, SomeEnd
+from tokdfa.backends.spelled_ends import fewest_tokens, unspelled_ends
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import EmptyLanguageError
@@ -90,6 +91,8 @@ class ShortestEnds:
         #: Situation -> the least and the most that its distance can be.
         self._bounds: dict[int, tuple[int, int]] = {}
         self._some_end = SomeEnd(source)
+        #: The same for matchers that remember more than a situation knows.
+        self.remembered = RememberedEnds(self, vocab)
         #: Situations from which some way to an end was looked for.
         self._followed: set[int] = set()
         #: (situation, whether calls return) -> its waypoints; waypoint -> its slack.
@@ -103,9 +106,12 @@ class ShortestEnds:
 
     def path(self, state: Any) -> list[int]:
         """The fewest tokens to an end; of several such ways one."""
+        return self.path_from(self.source.number(state))
+
+    def path_from(self, situation: int) -> list[int]:
+        """`path` from the state that is a situation."""
         tokens = []
         with self._lock:
-            situation = self.source.number(state)
             self._settle(situation, FAR)
             if self._bounds[situation][0] >= FAR:
                 raise EmptyLanguageError("no tokens lead from here to an end: the longest match may cut off every text")
@@ -137,6 +143,18 @@ class ShortestEnds:
         with self._lock:
             self._settle(situation, tokens)
             return self._bounds[situation][1] <= tokens
+
+    def distance(self, situation: int) -> int:
+        """The fewest tokens to an end, FAR if none lead there."""
+        with self._lock:
+            self._settle(situation, FAR)
+            return self._bounds[situation][1]
+
+    def some_way(self, situation: int) -> tuple[int, bytes] | None:
+        """The tokens that some way to an end takes, and its bytes; None if none is known. It is not the shortest."""
+        with self._lock:
+            way = self._some_end.way(situation)
+            return None if way is None else (fewest_tokens(self._vocab, way[0])[0], way[0])
 
     def _settle(self, situation: int, tokens: int) -> None:
         """Know the distance, or that it is more than `tokens`, or that it is not."""
@@ -303,38 +321,3 @@ class ShortestEnds:
             leads = leads.copy()
             leads[others] = [self.source.step(situation, int(token)) for token in others]
         return leads
-
-
-#: By vocabulary: the texts of tokens, the length of the longest, and by byte the ends that are none.
-_spelling: weakref.WeakKeyDictionary[Vocabulary, tuple[frozenset[bytes], int, dict[int, list[bytes]]]]
-_spelling = weakref.WeakKeyDictionary()
-
-
-def _spelling_of(vocab: Vocabulary) -> tuple[frozenset[bytes], int, dict[int, list[bytes]]]:
-    """See `_spelling`."""
-    if vocab not in _spelling:
-        texts = frozenset(map(vocab.token_bytes, range(vocab.size)))
-        _spelling[vocab] = texts, max(map(len, texts)), {}
-    return _spelling[vocab]
-
-
-def unspelled_ends(vocab: Vocabulary, byte: int) -> list[bytes]:
-    """The ends of tokens that begin with a byte and are no tokens themselves, sorted. Kept for the vocabulary."""
-    spelled, _, known = _spelling_of(vocab)
-    if byte not in known:
-        data, places = vocab.byte_data.tobytes(), np.flatnonzero(vocab.byte_data == byte)
-        stops = vocab.offsets[np.searchsorted(vocab.offsets, places, side="right")]
-        ends = {data[place:stop] for place, stop in zip(places.tolist(), stops.tolist(), strict=True)}
-        known[byte] = sorted(ends - spelled)
-    return known[byte]
-
-
-def fewest_tokens(vocab: Vocabulary, text: bytes) -> list[int]:
-    """The fewest tokens that spell what is left of a text from each place on, its end included; FAR if none do."""
-    spelled, longest, _ = _spelling_of(vocab)
-    fewest = [FAR] * len(text) + [0]
-    for begin in reversed(range(len(text))):
-        for end in range(begin + 1, min(begin + longest, len(text)) + 1):
-            if fewest[end] + 1 < fewest[begin] and text[begin:end] in spelled:
-                fewest[begin] = fewest[end] + 1
-    return fewest

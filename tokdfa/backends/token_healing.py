@@ -38,10 +38,11 @@ from tokdfa.core.locks import new_lock
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from tokdfa.backends.matcher import Memory
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]
@@ -217,7 +218,7 @@ class HealedConstraint(CompiledConstraint):
 
     def situations(self, matcher: Matcher, context: tuple[int, ...]) -> HealingSituations:
         """Where tokens lead: in the head, and from states of `matcher`, one of the constraint. See `_UNCOUNTED`."""
-        start, texts = self.inner.start(context), matcher.situation_source()
+        start, texts = self.inner.start(context).plain, matcher.situation_source()
         if texts is None:
             assert isinstance(start, StateMatcher)
             if self._situations is None:
@@ -293,6 +294,29 @@ class HealingSituations(SituationSource):
         return situation >= len(self.compiled.head) and self.texts.can_end(situation - len(self.compiled.head))
 
 
+@dataclass(frozen=True)
+class _MemoryBehind:
+    """What is remembered of a text behind so many bytes of the head."""
+
+    left: int
+    memory: Memory
+
+    @property
+    def is_endless(self) -> bool:
+        """As that of the text."""
+        return self.memory.is_endless
+
+    def read(self, text: bytes) -> Memory | None:
+        """What it comes to; None if it refuses the text."""
+        if len(text) < self.left:
+            return _MemoryBehind(self.left - len(text), self.memory)
+        return self.memory.read(text[self.left :])
+
+    def exceptions(self, allowed: Mask) -> tuple[Int32, Mapping[int, Memory]]:
+        """None: a text has begun with one token at most."""
+        return np.empty(0, dtype=np.int32), {}
+
+
 class HealingMatcher(Matcher):
     """In the head: how many of its bytes are there. After it: a matcher of the constraint."""
 
@@ -354,6 +378,15 @@ class HealingMatcher(Matcher):
 
     def whereabouts(self) -> Hashable:
         return self._positions[-1] if self._inner is None else (self._inner.whereabouts(),)
+
+    def counted(self) -> Any:
+        return self._positions[-1] if self._inner is None else (self._inner.counted(),)
+
+    def memory(self) -> Memory | None:
+        if self._inner is not None:
+            return self._inner.memory()
+        memory = self._compiled.inner.start(self._context).memory()
+        return None if memory is None else _MemoryBehind(len(self.head_left), memory)
 
     def situation_source(self) -> SituationSource:
         inner = self._inner if self._inner is not None else self._compiled.inner.start(self._context)

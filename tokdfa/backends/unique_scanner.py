@@ -1,8 +1,11 @@
-"""What a text of arrays whose items must differ has come to, byte by byte (`tokdfa.backends.unique_items`).
+"""What a text has come to whose names or items must differ, byte by byte (`tokdfa.backends.unique_items`).
 
-Within an item two automata run: that of its texts, and that of the texts of the values that were, in all spellings. As
-long as both are alive, a byte is refused if everything that can follow spells a value that was; an item ends only where
-it is none of these; a comma comes only while there is another value. So there are no dead ends.
+The names of an object are followed beside those that it had (`tokdfa.backends.seen_names`): the quote that ends one of
+these is refused.
+
+Within an item of an array two automata run: that of its texts, and that of the texts of the values that were, in all
+spellings. As long as both are alive, a byte is refused if everything that can follow spells a value that was; an item
+ends only where it is none of these; a comma comes only while there is another value. So there are no dead ends.
 An item that is an array or an object is compared when it closes: the bracket is refused if its value was, and the item
 goes on, as it always can (`tokdfa.json_schema.unique_items`). A closed object is compared when its last member ends.
 """
@@ -16,17 +19,19 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.seen_names import BACKSLASH, NO_BYTES, QUOTE, Name, Names
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.json_schema.array_states import MAX_REMEMBERED
 from tokdfa.json_schema.number_dfa import numbers_dfa
 from tokdfa.json_schema.number_set import DIGITS, NumberSet
 from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.unique_items import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
-    from tokdfa.json_schema.unique_items import Items, Location
+    from tokdfa.json_schema.unique_items import Items
     from tokdfa.program.program import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -40,10 +45,15 @@ BLANKS = b" \t\n\r"
 OPENED = 1 << 30
 #: What is open, outermost first; each a tuple that begins with one of these: a value is expected at a location; a
 #: string, or another scalar, of which nothing is to be remembered; an object; an array; an item that is compared;
-#: between an array and an item of it that is an array or object, the text of that so far. Where no strategy lets a text
-#: go on, nothing is open.
-VALUE, STRING, SCALAR, OBJECT, ARRAY, ITEM, HELD = range(7)
+#: between an array and an item of it that is an array or object, the text of that so far; a name of an object. Where no
+#: strategy lets a text go on, nothing is open.
+VALUE, STRING, SCALAR, OBJECT, ARRAY, ITEM, HELD, NAME = range(8)
 State = tuple[tuple[Any, ...], ...]
+#: Of a schema of which only names are remembered.
+ANYWHERE = Location()
+#: In place of the name of a member: one may begin.
+BEFORE = True
+NO_NAMES = Names()
 #: The automata of former values are shared and grow.
 _stepping = new_lock()
 #: Values that were: (whether it is a text, number, constant, array or object, the value as it is compared).
@@ -128,6 +138,10 @@ def _opened(seen: Seen, escapes: Escapes) -> tuple[Dfa | LazyDfa, int]:
     return former, _step(former, _begin(former), 0x22)
 
 
+#: The opening quote of a name.
+OPENING = HeldText(None, QUOTE)
+
+
 @lru_cache(64)
 def _constants(words: tuple[bytes, ...]) -> Dfa:
     from tokdfa.constraint import Choice
@@ -141,10 +155,13 @@ def _kind_of(byte: int) -> str:
 
 
 class Scanner:
-    """Reads texts of one schema. Thread-safe."""
+    """Reads texts of one schema. Thread-safe.
 
-    def __init__(self, locations: list[Location]) -> None:
-        self.locations = locations
+    `locations`: where items are remembered, none: nowhere; `names`: whether no object may have a name twice.
+    """
+
+    def __init__(self, locations: Sequence[Location], names: bool) -> None:
+        self.locations, self.names = locations or [ANYWHERE] * 2, names
         #: Answers of `_differs`.
         self._known: dict[tuple[Any, ...], bool] = {}
         #: Whether some items are compared when they close.
@@ -183,6 +200,8 @@ class Scanner:
         kind = top[0]
         if kind == STRING:
             return self._in_string(here, top, byte)
+        if kind == NAME:
+            return self._in_name(here, top, byte)
         if kind == ITEM:
             return self._in_item(here, top, byte)
         if kind == SCALAR:
@@ -206,34 +225,43 @@ class Scanner:
 
     def _begin_value(self, here: State, location: int, byte: int) -> State | None:
         if byte == 0x22:
-            return (*here, (STRING, False, b""))
+            return (*here, (STRING, False))
         if byte == 0x7B:
-            return (*here, (OBJECT, location, None))
+            return (*here, (OBJECT, location, BEFORE, NO_NAMES))
         if byte == 0x5B:
             return (*here, (ARRAY, location, 0, True, frozenset()))
         return (*here, (SCALAR,))
 
     def _in_string(self, here: State, top: tuple[Any, ...], byte: int) -> State:
-        """`top`: whether the byte before was a backslash, and the text so far if it is a name, else b""."""
-        _, escaped, text = top
-        if byte == 0x22 and not escaped:
-            if here and here[-1][0] == OBJECT and here[-1][2] == b"":  # it was a name
-                name = json.loads(text + b'"')
-                return (*here[:-1], (OBJECT, here[-1][1], name))
+        """`top`: whether the byte before was a backslash."""
+        if byte == QUOTE and not top[1]:
             return here
-        return (*here, (STRING, byte == 0x5C and not escaped, text and text + bytes([byte])))
+        is_escape = byte == BACKSLASH and not top[1]
+        return (*here, top) if is_escape == top[1] else (*here, (STRING, is_escape))
+
+    def _in_name(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
+        """`top`: the name as it is compared, and its text so far."""
+        _, name, text = top
+        if byte != QUOTE or name.is_open:
+            return (*here, (NAME, name.step(byte), HeldText(text, byte)))
+        if name.ends:
+            return None
+        _, number, _, names = here[-1]
+        read = json.loads(text.written() + b'"', strict=False)
+        return (*here[:-1], (OBJECT, number, read, names.add(read) if self.names else names))
 
     def _in_object(self, here: State, top: tuple[Any, ...], byte: int) -> State:
-        """`top`: the location, and the name of the member; None before it, b"" within."""
-        _, number, name = top
+        """`top`: the location, the name of the member (None behind it), and the names that were."""
+        _, number, name, names = top
         if byte == 0x7D:
             return here
-        if byte == 0x22:
-            return (*here, (OBJECT, number, b""), (STRING, False, b'"'))
+        if byte == QUOTE:
+            return (*here, (OBJECT, number, None, names), (NAME, Name(names.start if names.size else None), OPENING))
         if byte == 0x3A:
             location = self.locations[number]
-            return (*here, (OBJECT, number, None), (VALUE, location.members.get(name, location.others)))
-        return (*here, (OBJECT, number, None))
+            value = location.members.get(name, location.others)
+            return (*here, (OBJECT, number, None, names), (VALUE, value))
+        return (*here, (OBJECT, number, BEFORE, names))
 
     def _in_array(self, here: State, top: tuple[Any, ...], byte: int) -> State | None:
         """`top`: the location, items so far, whether the next one may begin, and the values that were."""
@@ -247,7 +275,7 @@ class Scanner:
             return (*here, (ARRAY, number, count, True, seen))
         if not is_next:
             return ()  # no strategy allows it
-        array = (ARRAY, number, count + 1, False, seen)
+        array = (ARRAY, number, count + 1 if location.unique or count < len(location.first) else count, False, seen)
         value = location.first[count] if count < len(location.first) else location.rest
         if not location.unique:
             return self._begin_value((*here, array), value, byte)
@@ -365,6 +393,13 @@ class Scanner:
         """Whether an array whose items must differ is open."""
         return any(frame[0] == ARRAY and self.locations[frame[1]].unique for frame in state)
 
+    def may_exhaust(self, state: State) -> bool:
+        """Whether a name that was may be all that can follow: one may begin, or has begun like it."""
+        if not state:
+            return False
+        top = state[-1]
+        return bool(top[2] is BEFORE and top[3].size if top[0] == OBJECT else top[0] == NAME and top[1].place)
+
     def is_new(self, state: State) -> bool:
         """Whether the text is in a string that is an item and cannot be one that was, and another item may follow."""
         if self.holds or not state or state[-1][0] != ITEM or state[-1][1] != '"' or state[-1][2][1] != -1:
@@ -377,6 +412,10 @@ class Scanner:
         if not state:
             return NO_BYTES
         top = state[-1]
+        if top[0] == NAME:
+            return top[1].watched
+        if top[0] == OBJECT:
+            return NAME_BEGINNINGS if top[2] is BEFORE and top[3].size else NO_BYTES
         if top[0] != ITEM:
             return BEGINNINGS if top[0] == ARRAY and self.locations[top[1]].unique else NO_BYTES
         kind, (_, former_state, _, former) = top[1:3]
@@ -401,7 +440,8 @@ def _bytes_of(kind: str) -> bytes:
     return b"+-.0123456789" if kind == "0" else b"aeflnrstu" if kind == "a" else bytes(range(0x20, 0x100))
 
 
-#: Bytes that may stand between the items of an array, or begin one; in the midst of a number or a constant, and after.
-NO_BYTES: frozenset[int] = frozenset()
+#: Bytes that may stand before a name, or begin it; between the items of an array, or begin one; in the midst of a
+#: number or a constant, and after.
+NAME_BEGINNINGS = frozenset(BLANKS + b'"')
 BEGINNINGS = frozenset(BLANKS + b',]"{[-0123456789aeflnrstu')
 WITHIN = {kind: frozenset(_bytes_of(kind) + b"eE" + BLANKS + b",]") for kind in "0a"}

@@ -106,9 +106,9 @@ def _print_program(constraint: Constraint, lexer: str, console: Console) -> None
     if lexer not in ("longest", "any"):
         raise OptionError(f"--lexer is longest or any, not {lexer!r}")
     if isinstance(constraint, JsonSchema):
-        from tokdfa.json_schema.lower import lower_schema
+        from tokdfa.json_schema.lower import lower_and_remember
 
-        program, _ = lower_schema(constraint)
+        program = lower_and_remember(constraint)[0]
     else:
         from tokdfa.json_schema.expand import SchemaPrograms
 

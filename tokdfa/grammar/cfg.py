@@ -12,7 +12,7 @@ lexeme of a regular constraint may, beside that choice, and it makes no differen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from tokdfa.constraint import JsonSchema
     from tokdfa.regex.expression import ExpressionStore
     from tokdfa.regex.lazy_dfa import LazyDfa
+
+#: The names of objects that no place of a program holds, so that one could come twice: there are none of them, there is
+#: always another one whatever a name begins with, or that is not known. A program says so for whoever remembers names
+#: (`tokdfa.backends.unique_items`).
+OpenNames = Literal["none", "endless", "limited"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,8 @@ class Cfg:
     `lexemes`: symbols 0 .. len(lexemes) - 1; `names`: one for each symbol; `rules`: (left side, right side) with symbol
     numbers; `start`: a nonterminal; `skip`: the skip lexeme's symbol, -1 if there is none (it stands in no rule);
     `store`: holds the lexemes' expressions. Terminals that are special tokens are lexemes, too, of the class
-    SpecialTokens, and stand in `lexemes` like the others; so do schemas (SchemaTexts).
+    SpecialTokens, and stand in `lexemes` like the others; so do schemas (SchemaTexts). `open_names`: of a schema, as
+    its program has it (`OpenNames`).
     """
 
     lexemes: tuple[Lexeme | SpecialTokens | SchemaTexts, ...]
@@ -88,6 +94,7 @@ class Cfg:
     start: int
     skip: int
     store: ExpressionStore
+    open_names: OpenNames = "none"
 
     def is_lexeme(self, symbol: int) -> bool:
         """Whether `symbol` is a terminal."""

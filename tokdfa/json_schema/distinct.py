@@ -1,9 +1,10 @@
-"""Where a name may come twice in one object, although none may (``duplicates="refused"``).
+"""Where a name may come twice in one object, although none may (``duplicates="refused"``) and no matcher remembers it.
 
 Names are equal if their decoded texts are. Declared names come once by themselves, and undeclared names of small kinds
-are remembered (`tokdfa.json_schema.object_plan`); one member that may have any name repeats none. Everything else would
-take a memory without bound: two members or more whose names are too many. So the states that a text can reach are
-looked at in advance, and where one holds such objects, the schema is refused; with `lenient` the place is listed.
+are remembered (`tokdfa.json_schema.object_plan`); one member that may have any name repeats none. Everything else takes
+a memory without bound: two members or more whose names are too many. The matchers of the grammar engines have it
+(`tokdfa.backends.unique_items`). For other strategies, and for schemas in grammars, the states that a text can reach
+are looked at in advance, and where one holds such objects, the schema is refused; with `lenient` the place is listed.
 
 What is refused is named by the schema that lets the names in: the pointer of the schema with the keywords of the
 object, or of what stands for any value (``{}``), and the keyword that leaves the names open, given or absent.
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 REASON = (
     f"undeclared names are remembered if they are at most {MAX_REMEMBERED} in one object, which is not known of these,"
     " so one could come twice; say {remedy}, or which names there are (propertyNames with an enum), or"
-    ' duplicates="declared"'
+    ' duplicates="declared", or take pushdown_trie or earley_trie for the schema alone, which remember all'
 )
 #: What closes an object, by the keyword that leaves it open; for others, the first of these.
 REMEDIES = {

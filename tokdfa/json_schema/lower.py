@@ -44,15 +44,18 @@ MAX_DROPPED = 1_000
 
 def lower_schema(constraint: JsonSchema) -> tuple[Program, tuple[Dropped, ...]]:
     """`lower_and_remember` for whoever remembers nothing."""
-    program, dropped, _ = lower_and_remember(constraint, remembers=False)
+    program, dropped, _ = lower_and_remember(constraint, items=False, names=False)
     return program, dropped
 
 
 def lower_and_remember(
-    constraint: JsonSchema, remembers: bool = True
+    constraint: JsonSchema, items: bool = True, names: bool = True
 ) -> tuple[Program, tuple[Dropped, ...], list[Location] | None]:
     """The program of a schema, the keywords that it does not enforce (none unless `lenient`), and where a matcher must
-    remember items that must differ; such arrays are refused unless it `remembers`.
+    remember items that must differ.
+
+    Such arrays are refused unless the matcher remembers `items`, and objects in which a name could come twice though
+    none may unless it remembers `names`, which the program then says (`GrowingCode.open_names`).
 
     Raises SchemaError for a broken schema, SchemaUnsupported for what cannot be enforced exactly, and
     EmptyLanguageError if no value is valid.
@@ -62,9 +65,9 @@ def lower_and_remember(
     while True:
         document = Document(constraint.text, constraint.registry, constraint.asserts)
         try:
-            oracle = ShapeBuilder(document, left_out, constraint.duplicates == "refused", remembers)
+            oracle = ShapeBuilder(document, left_out, constraint.duplicates == "refused", items)
             lowering = _prelude(constraint.spelling).of_schema(oracle)
-            program = lowering.lower(constraint)
+            program = lowering.lower(constraint, names)
             return program, (*dropped, *lowering.repeatable), lowering.locations
         except RecursionError:
             raise SchemaUnsupported("the schema is nested too deep", "", "properties") from None
@@ -101,15 +104,15 @@ class SchemaLowering(ObjectWriter):
     locations: list[Location] | None = None
     repeatable: tuple[Dropped, ...] = ()
 
-    def lower(self, constraint: JsonSchema) -> Program:
-        """The whole program."""
+    def lower(self, constraint: JsonSchema, names: bool) -> Program:
+        """The whole program; `names`: as `lower_and_remember` has it."""
         oracle, self.any_order = self.oracle, constraint.order == "any"
         root = oracle.state(oracle.document.root)
         if constraint.max_nesting is not None:
             root = intersect_states(root, oracle.state(_nested(oracle, constraint.max_nesting)))
         if not oracle.has_value(root):
             raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
-        if oracle.distinct:
+        if oracle.distinct and not names:
             from tokdfa.json_schema.distinct import find_repeatable
 
             self.repeatable = tuple(find_repeatable(oracle, root, constraint.lenient))
@@ -124,6 +127,7 @@ class SchemaLowering(ObjectWriter):
             if oracle.has_value(state):
                 self.value(state, RETURN_PLACE)
                 self.write_waiting(AT_ONCE)
+        self.note_open_names()
         return self.build(start)
 
     def write_frame(self, state: State) -> int:

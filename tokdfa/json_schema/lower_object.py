@@ -41,6 +41,8 @@ class ObjectWriter(ValueWriter):
         """The place at which an object of a clause that some object meets is read, before RETURN."""
         plan = plan_object(self.oracle, clause)
         assert plan is not None
+        if self.oracle.distinct and plan.may_repeat:
+            self.open_names = "limited" if plan.is_limited or self.open_names == "limited" else "endless"
         is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands and not clause.choices
         if is_plain and not plan.remembered and not (self.any_order and plan.names):
             is_fixed = self.oracle.compares and not plan.kinds  # see `tokdfa.json_schema.unique_items`

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
@@ -21,7 +23,7 @@ from tokdfa.json_schema.number_texts import number_texts
 from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import read_characters
-from tokdfa.program.program import RETURN_PLACE, TERMINAL, Terminal
+from tokdfa.program.program import CALL, RETURN_PLACE, TERMINAL, Terminal
 from tokdfa.regex.lazy_dfa import LazyDfa
 
 if TYPE_CHECKING:
@@ -73,6 +75,9 @@ class ValueWriter(ProgramBuilder, ABC):
         self._plain: dict[int, list[int]] = {}
         #: Strings whose lengths are counted, and the place after them -> the place at which they are read.
         self._counted: dict[tuple[StringSet, int], int] = {}
+        #: Frames of values of any kind, whose objects may have any names; instructions that were looked at for calls of
+        #: these.
+        self._any_frames, self._noted = 0, 0
         #: States whose code may be written when it is reached (`tokdfa.json_schema.lazy_frames`).
         self.may_wait: set[State] = set()
         self._waiting: list[tuple[int, State]] = []
@@ -82,6 +87,7 @@ class ValueWriter(ProgramBuilder, ABC):
         made = self.copy()
         made.oracle, made.may_wait, made._waiting = oracle, set(), []
         made._readers, made._counted = self._readers.copy(), {}
+        made._any_frames, made._noted, made.open_names = len(made.entries), len(made.code) // 3, "none"
         return made
 
     def learn(self, state: State, name: str) -> None:
@@ -121,9 +127,22 @@ class ValueWriter(ProgramBuilder, ABC):
         def make_all() -> int:
             place = make()
             self.write_waiting()
+            self.note_open_names()
             return place
 
         return super().lazy(make_all)
+
+    def note_open_names(self) -> None:
+        """Note whether the code written since this was asked calls for values of any kind, if no name may come twice.
+
+        O(instructions). What a plan leaves open is noted where its object is written.
+        """
+        if self.oracle.distinct and self.open_names == "none":
+            code = np.frombuffer(self.code, dtype=np.int32).reshape(-1, 3)[self._noted :]
+            if bool(((code[:, 0] == CALL) & (code[:, 1] < self._any_frames)).any()):
+                self.open_names = "endless"
+            self._noted += len(code)
+            del code  # an array that others refer to cannot grow
 
     def _sign(self, label: str, pattern: str) -> int:
         """The terminal of some punctuation."""

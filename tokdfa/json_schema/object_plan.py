@@ -8,7 +8,7 @@ Names whose value can be nothing are left out; a required one makes the clause e
 
 Undeclared names are not remembered, so they may be repeated. If no name may be (`Oracle.distinct`), the names of a
 kind that are few are listed in the plan, behind the declared ones, and remembered as these are. What is left then are
-kinds of too many names (`may_repeat`).
+kinds of too many names (`may_repeat`), which a matcher remembers, or the schema is refused.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK, NEVER, State, intersect_states
+from tokdfa.json_schema.endless import is_endless
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class ObjectPlan(NamedTuple):
     def may_repeat(self) -> bool:
         """Whether a name may come twice: there can be two members whose names are not remembered."""
         return bool(self.kinds) and (self.room is None or self.room > 1)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether names that are not remembered may run out, or leave no choice once they have begun."""
+        return any(kind.names._replace(not_values=frozenset()) != ANY_STRING for kind in self.kinds)
 
 
 def value_state(oracle: Oracle, clause: ObjectClause, name: str) -> State:
@@ -183,7 +189,7 @@ def plan_object(oracle: Oracle, clause: ObjectClause) -> ObjectPlan | None:
     required = tuple([name in needed for name in names])
     met = tuple(demands) if claims else ((),) * len(names)
     plan = ObjectPlan(tuple(names), tuple(states), required, met, tuple(excluded), kinds, clause.least, clause.most)
-    return _remember_names(oracle, plan) if oracle.distinct and plan.may_repeat else plan
+    return _remember_names(oracle, plan, clause) if oracle.distinct and plan.may_repeat else plan
 
 
 def _demands_met(oracle: Oracle, clause: ObjectClause, name: str, state: State) -> tuple[int, ...]:
@@ -195,7 +201,7 @@ def _demands_met(oracle: Oracle, clause: ObjectClause, name: str, state: State) 
     )
 
 
-def _remember_names(oracle: Oracle, plan: ObjectPlan) -> ObjectPlan | None:
+def _remember_names(oracle: Oracle, plan: ObjectPlan, clause: ObjectClause) -> ObjectPlan | None:
     """A plan with the names of small kinds listed; as it is if these are too many, None if no object meets it."""
     #: Name -> the state of its value, the demands that its member can meet.
     found: dict[str, tuple[State, frozenset[int]]] = {}
@@ -209,14 +215,14 @@ def _remember_names(oracle: Oracle, plan: ObjectPlan) -> ObjectPlan | None:
             _, demands = found.get(name, (kind.value, frozenset[int]()))
             found[name] = kind.value, demands.union(kind.demands)
     if not found or len(found) > MAX_REMEMBERED:
-        return plan
+        return plan if _has_enough(oracle, plan, clause) else None
     others = StringSet(not_values=frozenset(found))
     kept = [kind._replace(names=kind.names.intersect(others)) for kind in kept]
     kinds = tuple(kind for kind in kept if not oracle.is_empty(kind.names))
     names = plan.names + tuple(found)
     if not kinds and plan.least > len(names):
         return None
-    return plan._replace(
+    plan = plan._replace(
         names=names,
         states=plan.states + tuple(state for state, _ in found.values()),
         required=plan.required + (False,) * len(found),
@@ -224,6 +230,33 @@ def _remember_names(oracle: Oracle, plan: ObjectPlan) -> ObjectPlan | None:
         kinds=kinds,
         remembered=len(found),
     )
+    return plan if _has_enough(oracle, plan, clause) else None
+
+
+def _has_enough(oracle: Oracle, plan: ObjectPlan, clause: ObjectClause) -> bool:
+    """Whether the names that a matcher remembers (`tokdfa.backends.unique_items`) are enough for all members that there
+    must be; whatever members came first, there are more of them. Raises SchemaUnsupported where that is not known.
+    """
+    if not plan.may_repeat or not plan.is_limited:
+        return True
+    # declared names that need not be there may have been passed
+    needed = plan.least - sum(plan.required)
+    place = oracle.document.root.pointer
+    if clause.demands and not all(kind.names.listed(1) is None and is_endless(kind.names) for kind in plan.kinds):
+        raise SchemaUnsupported("a demand on some member, among names that may run out", place, "propertyNames")
+    if needed <= 0:
+        return True
+    total = set[str]()
+    for kind in plan.kinds:
+        listed = kind.names.listed(needed + len(plan.names))
+        if listed is None:
+            return True
+        total |= listed
+    if needed <= len(total):
+        return True
+    if plan.least > len(total) + len(plan.names):
+        return False
+    raise SchemaUnsupported("more members than there are undeclared names for", place, "minProperties")
 
 
 def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) -> tuple[Kind, ...]:

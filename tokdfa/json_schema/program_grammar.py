@@ -27,6 +27,7 @@ Cost: about 10 us an instruction, names included; the automata of lexemes are ma
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -34,7 +35,7 @@ from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.json_schema.lexemes import StringExpressions, text_automaton
-from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.lower import lower_and_remember
 from tokdfa.program.program import (
     ANY,
     CALL,
@@ -74,8 +75,12 @@ MakeAutomaton: TypeAlias = "Callable[[], tuple[Dfa | LazyDfa, int]]"
 BLANKS = frozenset(b" \t\n\r")
 
 
-def schema_grammar(constraint: JsonSchema, max_instructions: int = 100_000) -> tuple[Cfg, tuple[Dropped, ...]]:
+def schema_grammar(
+    constraint: JsonSchema, max_instructions: int = 100_000, names: bool = False
+) -> tuple[Cfg, tuple[Dropped, ...]]:
     """The grammar of a schema, and the keywords that it does not enforce (none unless `lenient`).
+
+    `names`: names that may come twice are left to the matcher, as `lower_and_remember` does.
 
     `max_instructions` bounds what is written of the program. Raises what `lower_schema` raises; LimitExceeded, which
     names the place of the schema; and UnsupportedConstraint for a ``whitespace_pattern`` that reads more than blanks.
@@ -87,10 +92,10 @@ def schema_grammar(constraint: JsonSchema, max_instructions: int = 100_000) -> t
                 f"whitespace_pattern {constraint.whitespace_pattern!r} reads other bytes than blanks, which a lexer"
                 " cannot tell from what follows them; pushdown_trie can"
             )
-    program, dropped = lower_schema(constraint)
-    return _ProgramGrammar(
-        program, "needed" if constraint.escapes == "needed" else "all", max_instructions
-    ).cfg(), dropped
+    program, dropped, _ = lower_and_remember(constraint, items=False, names=names)
+    writer = _ProgramGrammar(program, "needed" if constraint.escapes == "needed" else "all", max_instructions)
+    cfg = writer.cfg()
+    return replace(cfg, open_names=program.source.open_names), dropped
 
 
 class _ProgramGrammar:

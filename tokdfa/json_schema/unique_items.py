@@ -16,20 +16,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from tokdfa.automata.dfa import Dfa
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import cached_property
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.blanks import limit_blanks
 from tokdfa.json_schema.distinct import PLACE_WORK, Parts
+from tokdfa.json_schema.endless import has_loop, is_endless
 from tokdfa.json_schema.number_texts import number_texts
-from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
+from tokdfa.json_schema.string_set import string_automaton
 
 if TYPE_CHECKING:
+    from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.clauses import ArrayClause, Shape, State
     from tokdfa.json_schema.number_set import NumberSet
@@ -40,10 +38,6 @@ if TYPE_CHECKING:
 
 #: Locations of one schema at most.
 MAX_LOCATIONS = 5_000
-#: Work (`tokdfa.core.budget`) of a state of an automaton that is looked at for loops, in nanoseconds.
-STATE_WORK = 50_000
-#: `explicit_states` of automata of which is asked whether they have a loop.
-LOOP_STATES = 4 * EXPLICIT_STATES
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class Items:
     @cached_property
     def endless(self) -> bool:
         """Whether there are strings without end among them."""
-        return any(map(_has_loop, self.strings))
+        return any(map(has_loop, self.strings))
 
     @property
     def may_wait(self) -> bool:
@@ -247,26 +241,3 @@ class _Finder:
         if not items.may_wait:
             _ = items.strings, items.numbers  # what is refused is refused now
         return items
-
-
-def is_endless(strings: StringSet) -> bool:
-    """Whether a set has strings without end, as far as its automaton is small enough to tell. O(transitions)."""
-    if strings.values is not None or strings.max_length is not None:
-        return False
-    if strings.simple:
-        return True
-    return _has_loop(string_automaton(strings, "needed", LOOP_STATES))
-
-
-def _has_loop(automaton: Dfa | LazyDfa) -> bool:
-    """Whether an automaton, if it is small enough to tell, has a loop: every state reaches an end."""
-    if not isinstance(automaton, Dfa):
-        return False
-    targets = automaton.transitions
-    spend(STATE_WORK * len(targets))
-    goes_on: npt.NDArray[np.bool_] = np.ones(len(targets), dtype=np.bool_)
-    while True:
-        kept = np.any(goes_on[targets] & (targets >= 0), axis=1)
-        if np.array_equal(kept, goes_on):
-            return bool(kept.any())
-        goes_on = kept

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.grammar.cfg import SpecialTokens
+    from tokdfa.grammar.cfg import OpenNames, SpecialTokens
     from tokdfa.regex.expression import ExpressionStore
     from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -204,6 +204,8 @@ class GrowingCode:
         self.makes: list[Callable[[], int]] = []
         #: Places of which code was written later, in the order of writing.
         self.written: array[int] = array("i")
+        #: Of the code that is written so far, where no name may come twice.
+        self.open_names: OpenNames = "none"
         self.lock = new_lock()
 
     def write(self, place: int) -> None:

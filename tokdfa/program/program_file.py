@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tokdfa.automata.minimize import minimize
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.core.stored_file import FileFormat
 from tokdfa.errors import LimitExceeded, SavedIndexError, UnsupportedConstraint
-from tokdfa.grammar.cfg import SpecialTokens
+from tokdfa.grammar.cfg import OpenNames, SpecialTokens
 from tokdfa.program.json_text import escapes_of, read_characters, string_terminal
 from tokdfa.program.program import (
     ANY,
@@ -59,7 +59,7 @@ _NUMBERS = ("code", "alternatives", "entries", "arguments")
 #: A lazy automaton with more states cannot be saved.
 MOST_STATES = 20_000
 
-PROGRAM_FORMAT = FileFormat("tokdfa pushdown program", 6, SavedIndexError, "saved program", "compile and save it again")
+PROGRAM_FORMAT = FileFormat("tokdfa pushdown program", 7, SavedIndexError, "saved program", "compile and save it again")
 
 
 def write_program(
@@ -98,6 +98,7 @@ def write_program(
         "start": program.start,
         "skip": program.skip,
         "longest": program.longest,
+        "open_names": source.open_names,
     }
     PROGRAM_FORMAT.write(path, header, arrays)
 
@@ -136,6 +137,9 @@ def _build_program(header: Header, arrays: Arrays) -> tuple[Program, Constraint,
         for names, ranges, negated, name in header["token_sets"]
     ]
     source.name_tables = [NameTable.of(tuple(map(str, names)), escapes) for names, escapes in header["name_tables"]]
+    if header["open_names"] not in get_args(OpenNames):
+        raise ValueError("it does not say which names are remembered")
+    source.open_names = header["open_names"]
     program = Program(source, int(header["start"]), int(header["skip"]), bool(header["longest"]))
     problem = _find_problem(program)
     if problem:

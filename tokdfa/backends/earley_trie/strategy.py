@@ -106,7 +106,7 @@ class EarleyTrie(WithProper):
             if isinstance(constraint, JsonSchema):
                 from tokdfa.json_schema.program_grammar import schema_grammar
 
-                cfg, dropped = schema_grammar(constraint, self.settings["max_instructions"])
+                cfg, dropped = schema_grammar(constraint, self.settings["max_instructions"], names=True)
             elif isinstance(constraint, Grammar):
                 from tokdfa.grammar.lark_reader import read_grammar
                 from tokdfa.json_schema.expand import expand_schemas
@@ -116,7 +116,7 @@ class EarleyTrie(WithProper):
             else:
                 cfg = regular_cfg(constraint)
         compiled = CompiledEarley(constraint, self.vocab, cfg, dict(self.settings), phases)
-        compiled.dropped = dropped
+        compiled.dropped, compiled.open_names = dropped, cfg.open_names
         return compiled
 
 

@@ -129,11 +129,17 @@ class PerVocabulary(Generic[T]):
             raise VocabularyError(f"{self._package} cannot take {vocab!r}: {said}") from None
 
 
+def _promises_names(constraint: JsonSchema) -> bool:
+    """Whether it asks by itself, and not by its profile, for objects without equal names."""
+    return constraint.duplicates == "refused" and constraint.profile != "generation"
+
+
 class Peer(Backend):
     """A backend that passes regexes and choices on as Rust regexes (see `rust_regex`).
 
     None of them remembers undeclared names, and what a declared name is differs: ``duplicates="refused"`` of a
-    JsonSchema, which promises something of every text, is refused, and so is ``asserts="all"``.
+    JsonSchema, which promises something of every text, is refused, and so is ``asserts="all"``. Where the profile
+    ``generation`` brings it along, it counts as little as the rest of the profile: how texts are written is the peer's.
 
     `setup_seconds`: what building the peer's objects for the vocabulary took, when they were built.
     """
@@ -146,7 +152,7 @@ class Peer(Backend):
     def supports(self, constraint: Constraint) -> Support:
         """Looks at the constraint's kind and, for regexes, at the pattern; its translation is kept for `compile`."""
         answer = super().supports(constraint)
-        if answer and isinstance(constraint, JsonSchema) and constraint.duplicates == "refused":
+        if answer and isinstance(constraint, JsonSchema) and _promises_names(constraint):
             return Support(
                 False, f"{self.name} does not promise that no name comes twice: duplicates must be 'declared'"
             )

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from tokdfa.backends.base import Phases
     from tokdfa.constraint import Constraint
+    from tokdfa.grammar.cfg import OpenNames
     from tokdfa.mask import Mask
     from tokdfa.program.program import Program
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -97,6 +98,16 @@ class PushdownTables(CompiledConstraint):
     def program(self) -> Program:
         """The program that it runs."""
         return self.bound.program
+
+    @property
+    def open_names(self) -> OpenNames:  # type: ignore[override]
+        """See `CompiledConstraint`; code that is written later may have more."""
+        return self.program.source.open_names
+
+    @property
+    def may_open_names(self) -> bool:  # type: ignore[override]
+        """Whether code is written later."""
+        return bool(self.program.source.makes)
 
     def begin_generation(self) -> TableGeneration:
         """New tables, which nobody has yet."""

@@ -37,14 +37,14 @@ import io
 import time
 from dataclasses import astuple
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
-from tokdfa.backends.proper import WithProper
+from tokdfa.backends.proper import WithProper, remembering
 from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher, PushdownTables
 from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
@@ -60,10 +60,9 @@ from tokdfa.grammar.cfg import SchemaTexts
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from tokdfa.backends.unique_items import UniqueItems
     from tokdfa.constraint import Constraint
     from tokdfa.json_schema.document import Dropped
     from tokdfa.json_schema.unique_items import Location
@@ -143,10 +142,10 @@ class PushdownTrie(WithProper):
             with phases.measure("lower"):
                 program = lower_regular(constraint)
         compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool)
-        compiled.dropped = dropped
-        return _remembering(compiled, locations)
+        compiled.dropped, compiled.locations = dropped, locations or ()
+        return compiled
 
-    def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledPushdown:
+    def _load_tables(self, tables: tuple[bytes, tuple[Dropped, ...]], constraint: Constraint) -> CompiledConstraint:
         from tokdfa.program.program_file import read_program
 
         phases = Phases()
@@ -154,7 +153,8 @@ class PushdownTrie(WithProper):
             program, *_ = read_program(io.BytesIO(tables[0]))
         compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases)
         compiled.dropped = tables[1]
-        return compiled
+        compiled.locations = _locations(constraint, self.settings)
+        return remembering(compiled)
 
 
 class CompiledPushdown(PushdownTables):
@@ -184,7 +184,7 @@ class CompiledPushdown(PushdownTables):
         return written.getvalue(), self.dropped
 
     @classmethod
-    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledPushdown | UniqueItems:
+    def load(cls, path: str | Path, vocab: Vocabulary | Tokenizer) -> CompiledConstraint:
         """What `save` wrote, for any vocabulary. SavedIndexError for a file that is damaged or no such file.
 
         A schema with `uniqueItems` is lowered once more, to find out what matchers have to remember.
@@ -204,15 +204,20 @@ class CompiledPushdown(PushdownTables):
 
             compiled.dropped = tuple(Dropped(*one) for one in dropped)
         backend.finish(compiled)
-        locations: list[Location] | None = None
-        if isinstance(constraint, JsonSchema) and not backend.settings["proper"]:
-            from tokdfa.json_schema.lower import remembered_locations
+        with phases.measure("load"):
+            compiled.locations = _locations(constraint, backend.settings)
+        loaded = remembering(compiled)
+        backend.finish(loaded)
+        return loaded
 
-            with phases.measure("load"):
-                locations = remembered_locations(constraint)
-        remembering = _remembering(compiled, locations)
-        backend.finish(remembering)
-        return remembering
+
+def _locations(constraint: Constraint, settings: Mapping[str, Any]) -> Sequence[Location]:
+    """Where matchers of a constraint that is loaded have to remember items."""
+    if not isinstance(constraint, JsonSchema) or settings["proper"]:
+        return ()
+    from tokdfa.json_schema.lower import remembered_locations
+
+    return remembered_locations(constraint) or ()
 
 
 @cache
@@ -221,15 +226,6 @@ def _schema_lowering() -> Callable[..., tuple[Program, tuple[Dropped, ...], list
     from tokdfa.json_schema.lower import lower_and_remember
 
     return lower_and_remember
-
-
-def _remembering(compiled: CompiledPushdown, locations: list[Location] | None) -> CompiledPushdown | UniqueItems:
-    """A compiled constraint whose matchers remember items at `locations`; None: nothing is remembered."""
-    if locations is None:
-        return compiled
-    from tokdfa.backends.unique_items import UniqueItems
-
-    return UniqueItems(compiled, locations)
 
 
 def _warm_up() -> None:
