@@ -122,6 +122,28 @@ def test_equal_bytes_unused_ids_and_unknown(fallback_path: Path) -> None:
     assert vocab.end_tokens == (2,)
 
 
+@pytest.mark.parametrize("order", ["BFRS", "BRF", "BFSR", "BM", "RBFS"])
+def test_decoders_in_any_order_that_leaves_bytes_exact(folder: Path, order: str) -> None:
+    steps = {
+        "R": {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+        "M": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True},
+        "B": {"type": "ByteFallback"},
+        "F": {"type": "Fuse"},
+        "S": {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+    }
+    chain = {"type": "Sequence", "decoders": [steps[step] for step in order]}
+    path = byte_fallback(folder / f"{order}.json", decoder=chain)
+    check_every_token(path, "a")
+    tokenizer, reference = load(path), tokenizers.Tokenizer.from_file(str(path))
+    for text in ("ab  ab", " ét\n", "日本 x", "\U0001f389a"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert reference.decode([*reference.encode("A").ids[:1], *tokenizer.encode(text)]).lstrip(" A") == text.lstrip()
+    # the text U+2581 itself is read as a space, and its bytes stay what they are
+    of_byte = {tokenizer.spell([token]): token for token in range(5, 261)}
+    tokens = [of_byte[bytes([byte])] for byte in "\u2581".encode()]
+    assert tokenizer.decode(tokens) == tokenizer.spell(tokens).decode() == "\u2581"
+
+
 def test_a_unigram_model_spells_what_it_knows(unigram_path: Path) -> None:
     tokenizer = load(unigram_path)
     assert tokenizer.spell(tokenizer.encode("ab ab  b")) == b"ab ab  b"

@@ -52,6 +52,13 @@ def test_supported_chains() -> None:
     assert read_decoder(PATH, sequence(REPLACE, fallback, fuse, STRIP)) == SpellingRule(mark, byte_fallback=True)
     assert read_decoder(PATH, sequence(sequence(METASPACE), fallback)) == SpellingRule(mark, byte_fallback=True)
     assert read_decoder(PATH, fuse) == SpellingRule()
+    for chain in (
+        (fallback, fuse, REPLACE, STRIP),
+        (fallback, REPLACE, fuse),
+        (fallback, METASPACE),
+        (fuse, METASPACE),
+    ):
+        assert read_decoder(PATH, sequence(*chain)) == SpellingRule(mark, byte_fallback=fallback in chain)
     assert SpellingRule(mark).spell("\u2581a\u2581") == b" a "
 
 
@@ -67,8 +74,9 @@ def test_supported_chains() -> None:
         (sequence(REPLACE, STRIP, {"type": "Fuse"}), "'Strip'"),
         (sequence(REPLACE, {"type": "Fuse"}, {**STRIP, "stop": 1}), "'Strip'"),
         (sequence(REPLACE, {"type": "Fuse"}, {**STRIP, "start": 2}), "'Strip'"),
-        (sequence({"type": "Fuse"}, REPLACE), "'Replace'"),
-        (sequence({"type": "ByteFallback"}, REPLACE), "'Replace'"),
+        (sequence({"type": "Fuse"}, {**REPLACE, "pattern": {"String": "ab"}}), "'Replace'"),
+        (sequence({"type": "ByteFallback"}, {**REPLACE, "pattern": {"String": "a"}}), "'Replace'"),
+        (sequence({"type": "ByteLevel"}, REPLACE), "'Replace'"),
         (sequence({"type": "ByteLevel"}, {"type": "ByteFallback"}), "'ByteFallback'"),
         ({"type": "Replace", "pattern": {"Regex": "a+"}, "content": ""}, "'Replace'"),
         ({"kind": "x"}, "None"),

@@ -5,17 +5,19 @@ itself and joins the results. The steps that do:
 
 - ``ByteLevel``: each character of a token stands for one byte (GPT-2's alphabet: printable bytes stand for themselves,
   the others for U+0100 and up). A token with any other character, such as an added token, is taken literally.
-- ``Replace`` of a fixed string, and ``Metaspace``: U+2581 stands for a space.
+- ``Replace`` of a fixed string, and ``Metaspace``: U+2581 stands for a space. Behind ``ByteFallback`` or ``Fuse`` a
+  string of one character other than ASCII, as it cannot be spread over two tokens, but of byte tokens: of those that
+  spell U+2581 itself such a chain makes a space, and we keep the bytes.
 - ``ByteFallback``: ``<0xHH>`` is one byte.
-- ``Fuse`` joins. After it, ``Strip`` may take the first space away: the trace of the *dummy prefix*, a space that the
-  encoder puts before every text.
+- ``Fuse`` joins. Somewhere behind it, ``Strip`` may take the first space away: the trace of the *dummy prefix*, a space
+  that the encoder puts before every text.
 
 All others look at neighbours or at the end of the text (WordPiece, BPEDecoder, CTC, Strip per token, Replace of a
 regex), or are missing (then tokens are joined with spaces); `read_decoder` refuses them by name.
 
 A constrained text continues a context, so a token must add its bytes and nothing else. `without_dummy_prefix` therefore
 takes the dummy prefix out of encoder and decoder: ``encode("a")`` is the token ``a``, and ``encode(" a")`` what the
-original encoder makes of ``"a"`` at the start of a text.
+original encoder makes of ``"a"`` at the start of a text. It also puts what replaces characters first in the decoder.
 """
 
 from __future__ import annotations
@@ -99,10 +101,9 @@ def read_decoder(path: Path, decoder: Any) -> SpellingRule:
     done: set[str] = set()
     for step in component_steps(decoder, "decoders"):
         kind = step.get("type")
-        if kind == "Metaspace" and not done:
-            replacements.append((step.get("replacement", SPACE), " "))
-        elif kind == "Replace" and not done and _fixed_pattern(step):
-            replacements.append((_fixed_pattern(step), str(step.get("content", ""))))
+        replaced = _replaced(step)
+        if replaced and (not done or ("ByteLevel" not in done and len(replaced[0]) == 1 and not replaced[0].isascii())):
+            replacements.append(replaced)
         elif kind == "Fuse" or (kind in {"ByteFallback", "ByteLevel"} and not done):
             done.add(kind)
         elif not (kind == "Strip" and _strips_dummy_prefix(step) and "Fuse" in done):
@@ -128,8 +129,11 @@ def _rebuilt(part: Any, key: str) -> Any:
         return part
     kind = part.get("type")
     if kind == "Sequence" and isinstance(part.get(key), list):
-        kept = [_rebuilt(step, key) for step in part[key]]
-        return {**part, key: [step for step in kept if step is not None]}
+        kept = [step for step in (_rebuilt(step, key) for step in part[key]) if step is not None]
+        if key == "decoders":
+            kept = [step for inner in kept for step in component_steps(inner, key)]
+            kept.sort(key=lambda step: _replaced(step) is None)
+        return {**part, key: kept}
     if (kind == "Prepend" and part.get("prepend") in {SPACE, " "}) or (kind == "Strip" and _strips_dummy_prefix(part)):
         return None
     if kind == "Metaspace":
@@ -146,6 +150,14 @@ def component_steps(part: Any, key: str) -> list[dict[str, Any]]:
     if part.get("type") != "Sequence":
         return [part]
     return [step for inner in part.get(key) or [] for step in component_steps(inner, key)]
+
+
+def _replaced(step: dict[str, Any]) -> tuple[str, str] | None:
+    """What a decoder's step puts in place of what, if it is a fixed text in every token."""
+    if step.get("type") == "Metaspace":
+        return step.get("replacement", SPACE), " "
+    pattern = _fixed_pattern(step) if step.get("type") == "Replace" else ""
+    return (pattern, str(step.get("content", ""))) if pattern else None
 
 
 def _fixed_pattern(step: dict[str, Any]) -> str:

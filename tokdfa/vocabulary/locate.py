@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from urllib.parse import quote
 
 from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError
@@ -30,6 +29,11 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\s*$", re.M)
 #: An end of a name that looks like a file.
 _SUFFIXES = (".json", ".model", ".tiktoken", ".gguf", ".txt", ".bin", ".safetensors")
+
+
+def escape_option(value: str) -> str:
+    """One entry of an option's value, as names have it: what separates is written as in a URL."""
+    return value.replace("%", "%25").replace(",", "%2C").replace("&", "%26")
 
 
 def locate_tokenizer(name: str, has_pattern: bool = False) -> str | None:
@@ -87,7 +91,7 @@ def _of_file(path: Path, has_pattern: bool) -> str:
     if not family:
         family = _family_of(path, has_pattern)
     end = _end_tokens_beside(path) if family in ("hf", "sentencepiece") else ""
-    return f"{family}:{path}{'?end=' if end else ''}{quote(end, safe='<>|/, ')}"
+    return f"{family}:{path}{'?end=' if end else ''}{end if end.replace(',', '').isdecimal() else escape_option(end)}"
 
 
 def _family_of(path: Path, has_pattern: bool) -> str:
@@ -117,7 +121,7 @@ def _end_tokens_beside(path: Path) -> str:
         return str(ends)
     named = _entry(path.with_name("tokenizer_config.json"), "eos_token")
     named = named.get("content") if isinstance(named, dict) else named
-    return named if isinstance(named, str) and "," not in named else ""
+    return named if isinstance(named, str) else ""
 
 
 def _entry(path: Path, key: str) -> object:

@@ -16,11 +16,11 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from tokdfa.core.packages import NeedsPackages
 from tokdfa.errors import OptionError, TokenizerError, UnknownNameError
-from tokdfa.vocabulary.locate import locate_tokenizer
+from tokdfa.vocabulary.locate import escape_option, locate_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,17 +138,8 @@ _ARGUMENTS = {"end": "end_tokens", "special": "special_tokens", "pattern": "patt
 
 
 def _written(options: Mapping[str, tuple[str, ...] | str]) -> str:
-    def value_of(value: tuple[str, ...] | str) -> str:
-        return value if isinstance(value, str) else ",".join(quote(one, safe=_PLAIN) for one in value)
-
-    return "&".join(
-        f"{key}={quote(value, safe=_PLAIN) if isinstance(value, str) else value_of(value)}"
-        for key, value in options.items()
-    )
-
-
-#: What names of tokens may hold that needs no escape in an option.
-_PLAIN = "<>|/[](){}:;!'*+-_.~@#$^` =?"
+    values = {key: (value,) if isinstance(value, str) else value for key, value in options.items()}
+    return "&".join(f"{key}={','.join(map(escape_option, value))}" for key, value in values.items())
 
 
 def _split(name: str) -> tuple[str, str | None]:
