@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.packages import needs_smollm2
-from tests.vocabulary.tokenizer_files import SMOLLM2_FILE, TEXTS
+from tests.vocabulary.tokenizer_files import SMOLLM2_FILE, TEXTS, train_sentencepiece
 from tokdfa.errors import TokenizerError, VocabularyCannotSpell
 from tokdfa.proper.piece_borders import load_marked_dfa, pre_tokenizer_steps
 from tokdfa.proper.rules_cache import load_canonicity
@@ -192,7 +192,9 @@ def test_end_tokens(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"model": None}, "tokenizer.ggml.model"),
-        ({"model": "llama"}, "llama"),
+        ({"model": "bert"}, "model is 'bert'"),
+        ({"model": "llama"}, "tokenizer.ggml.scores must be a list of numbers"),
+        ({"model": "llama", "scores": [0.5]}, "265 tokens with 1 scores"),
         ({"pre": None}, "known are smollm"),
         ({"pre": "deepseek-llm"}, "known are smollm"),
         ({"pre": ["smollm"]}, "names the pre-tokenizer"),
@@ -223,3 +225,49 @@ def test_a_byte_that_is_no_normal_token_is_named_when_merges_are_read(kind: int,
     tokenizer = load(tmp_path / "broken.gguf", token_type=kinds)
     with pytest.raises(TokenizerError, match=r"broken\.gguf: token .*make it a normal token"):
         load_canonicity(tokenizer)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("bpe", "llama"), ("unigram", "t5")])
+def test_a_sentencepiece_model_inside_is_that_model(tmp_path: Path, kind: str, name: str) -> None:
+    import sentencepiece
+
+    path = train_sentencepiece(
+        tmp_path / "trained.model", model_type=kind, user_defined_symbols=["<tool>", "word"],
+        control_symbols=["<turn>"], remove_extra_whitespaces=False,
+        normalization_rule_name="identity" if name == "llama" else "nmt_nfkc",
+    )  # fmt: skip
+    model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ids = range(model.GetPieceSize())
+
+    def kind_of(token: int) -> int:
+        for is_kind, number in (("IsUnknown", UNKNOWN), ("IsControl", CONTROL), ("IsUnused", UNUSED), ("IsByte", BYTE)):
+            if getattr(model, is_kind)(token):
+                return number
+        return USER_DEFINED if model.IdToPiece(token) in ("<tool>", "word") else NORMAL
+
+    filed = load_tokenizer(str(path))
+    keys = {
+        "model": name, "pre": "default", "merges": None, "tokens": [model.IdToPiece(token) for token in ids],
+        "scores": [float(model.GetScore(token)) for token in ids], "token_type": [kind_of(token) for token in ids],
+        "bos_token_id": model.bos_id(), "eos_token_id": model.eos_id(), "unknown_token_id": model.unk_id(),
+    }  # fmt: skip
+    if name == "t5":
+        keys["precompiled_charsmap"] = list(character_map(path))
+    inside = load(tmp_path / "model.gguf", **keys)
+    assert inside.vocabulary.fingerprint == filed.vocabulary.fingerprint
+    assert inside.vocabulary.special_tokens[model.PieceToId("<tool>")] == "<tool>"
+    for text in TEXTS:
+        assert inside.encode(text) == filed.encode(text)
+        assert inside.encode(f"<s>{text}", special=True) == filed.encode(f"<s>{text}", special=True)
+        if not text.startswith("<"):
+            assert filed.encode(text, special=True) == model.EncodeAsIds(text)
+    if name == "llama":
+        assert load_canonicity(inside).rules.left.tolist() == load_canonicity(filed).rules.left.tolist()
+
+
+def character_map(path: Path) -> bytes:
+    """The character map of a SentencePiece model."""
+    from tokdfa.vocabulary import sentencepiece_fields as fields
+
+    model = dict(fields.fields_of(path, path.read_bytes()))
+    return dict(fields.fields_of(path, model[fields.NORMALIZER_SPEC]))[fields.CHARACTER_MAP]

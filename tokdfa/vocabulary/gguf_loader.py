@@ -1,8 +1,12 @@
-"""The tokenizer inside a GGUF file: `smollm2` and ``gguf:PATH``, encoded and decoded by the package `tokenizers`.
+"""The tokenizer inside a GGUF file: `smollm2` and ``gguf:PATH``, rewritten as what another loader reads.
 
-A GGUF file (`tokdfa.vocabulary.gguf_file`) holds a model and its tokenizer. Taken are byte-level BPE tokenizers
-(``tokenizer.ggml.model`` is ``gpt2``): a list of tokens in GPT-2's byte alphabet, a list of merges and a kind for each
-token. They are rewritten as the content of a tokenizer.json and handed to `huggingface_loader`.
+A GGUF file (`tokdfa.vocabulary.gguf_file`) holds a model and its tokenizer, of which ``tokenizer.ggml.model`` names the
+kind. Taken are
+
+- ``gpt2``, byte-level BPE: a list of tokens in GPT-2's byte alphabet, a list of merges and a kind for each token. They
+  become the content of a tokenizer.json, which `huggingface_loader` reads with the package `tokenizers`;
+- ``llama`` and ``t5``, SentencePiece BPE and Unigram: pieces, scores and kinds. They become a serialized model, which
+  `sentencepiece_loader` reads with the package `sentencepiece`.
 
 *The trap.* Of the pre-tokenizer a GGUF file keeps nothing but a name (``tokenizer.ggml.pre``); what the name means
 stands in the source of llama.cpp. For SmolLM2 the name is ``smollm``, which means: first each digit is cut off by
@@ -28,9 +32,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import TokenizerError
+from tokdfa.vocabulary import sentencepiece_fields as fields
 from tokdfa.vocabulary.chat_template import ChatTemplate
 from tokdfa.vocabulary.gguf_file import read_metadata
 from tokdfa.vocabulary.huggingface_loader import END_NAMES, load_content
+from tokdfa.vocabulary.sentencepiece_loader import load_sentencepiece
 from tokdfa.vocabulary.vocabulary import MAX_SIZE
 from tokdfa.vocabulary.word_patterns import PATTERNS
 
@@ -68,9 +74,22 @@ PRE_TOKENIZERS: dict[str, tuple[list[dict[str, Any]], bool]] = {
 
 _PREFIX = "tokenizer.ggml."
 _LISTS = {"tokens": str, "token_type": int, "merges": str}
+#: Lists of a SentencePiece model, and its other keys with the field of `trainer_spec` or `normalizer_spec`.
+_PIECE_LISTS = {"tokens": str, "scores": float, "token_type": int}
+_SENTENCEPIECE_KINDS = {"llama": fields.BPE, "t5": fields.UNIGRAM}
+_IDS = {
+    "unknown_token_id": fields.UNKNOWN_ID,
+    "bos_token_id": fields.BEGIN_ID,
+    "eos_token_id": fields.END_ID,
+    "padding_token_id": fields.PADDING_ID,
+}
+_SPACES = {"add_space_prefix": fields.DUMMY_PREFIX, "remove_extra_whitespaces": fields.REMOVE_EXTRA_WHITESPACES}
+_CHARACTER_MAP = "precompiled_charsmap"
 #: Ends of a text, a turn and a message.
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
-_KEYS = frozenset(_PREFIX + key for key in ("model", "pre", *_LISTS, *_END_KEYS))
+_KEYS = frozenset(
+    _PREFIX + key for key in ("model", "pre", *_LISTS, *_PIECE_LISTS, *_END_KEYS, *_IDS, *_SPACES, _CHARACTER_MAP)
+)
 
 
 def load_gguf(
@@ -91,16 +110,21 @@ def load_gguf(
     found = {key.removeprefix(_PREFIX): value for key, value in read_metadata(path, _KEYS).items()}
     if "model" not in found:
         raise TokenizerError(f"{path}: this file has no tokenizer: there is no {_PREFIX}model")
+    if found["model"] in _SENTENCEPIECE_KINDS:
+        data = _sentencepiece_model(path, found)
+        kinds, texts = found["token_type"], found["tokens"]
+        return load_sentencepiece(path, end or _end_tokens(found, texts, kinds), size, name, special, data)
     if found["model"] != "gpt2":
         raise TokenizerError(
-            f"{path}: {_PREFIX}model is {found['model']!r}; only 'gpt2', a byte-level BPE, has exact token bytes here"
+            f"{path}: {_PREFIX}model is {found['model']!r}; only byte-level BPE ('gpt2') and SentencePiece ('llama', "
+            "'t5') have exact token bytes here"
         )
     if not isinstance(found.get("pre"), str) or found["pre"] not in PRE_TOKENIZERS:
         shown = repr(found["pre"]) if "pre" in found else "not there"
         raise TokenizerError(
             f"{path}: {_PREFIX}pre, which names the pre-tokenizer, is {shown}; known are {', '.join(PRE_TOKENIZERS)}"
         )
-    tokens, kinds, merges = (_list_of(path, found, key) for key in _LISTS)
+    tokens, kinds, merges = (_list_of(path, found, key, kind) for key, kind in _LISTS.items())
     content = _tokenizer_json(path, tokens, kinds, merges, *PRE_TOKENIZERS[found["pre"]])
     data = json.dumps(content, ensure_ascii=False).encode()
     wanted = end or _end_tokens(found, tokens, kinds)
@@ -120,10 +144,43 @@ def chat_template(path: Path) -> ChatTemplate | None:
     return ChatTemplate(text, names, str(path))
 
 
-def _list_of(path: Path, found: Mapping[str, Any], key: str) -> list[Any]:
+def _sentencepiece_model(path: Path, found: Mapping[str, Any]) -> bytes:
+    """A serialized SentencePiece model with the same meaning; kinds of pieces have the same numbers there."""
+    texts, scores, kinds = (_list_of(path, found, key, kind) for key, kind in _PIECE_LISTS.items())
+    if not 0 < len(texts) <= MAX_SIZE or {len(texts)} != {len(scores), len(kinds)}:
+        raise TokenizerError(
+            f"{path}: {len(texts)} tokens with {len(scores)} scores and {len(kinds)} entries in token_type; there must "
+            f"be as many, from 1 to {MAX_SIZE}"
+        )
+    pieces = [
+        fields.field(fields.PIECE_TEXT, text.encode())
+        + fields.field(fields.PIECE_SCORE, float(score))
+        + fields.field(fields.PIECE_KIND, kind)
+        for text, score, kind in zip(texts, scores, kinds, strict=True)
+    ]
+    trainer = fields.field(fields.MODEL_KIND, _SENTENCEPIECE_KINDS[found["model"]])
+    trainer += fields.field(fields.BYTE_FALLBACK, int(BYTE in kinds))
+    ids = {key: found.get(key, -1) for key in _IDS}
+    ids["unknown_token_id"] = kinds.index(UNKNOWN) if UNKNOWN in kinds else ids["unknown_token_id"]
+    trainer += b"".join(fields.field(_IDS[key], token) for key, token in ids.items())
+    normalizer = b"".join(
+        fields.field(place, int(found.get(key, key == "add_space_prefix"))) for key, place in _SPACES.items()
+    )
+    if isinstance(found.get(_CHARACTER_MAP), list):
+        normalizer += fields.field(fields.CHARACTER_MAP, bytes(byte & 255 for byte in found[_CHARACTER_MAP]))
+    return b"".join(
+        [
+            *(fields.field(fields.PIECES, piece) for piece in pieces),
+            fields.field(fields.TRAINER_SPEC, trainer),
+            fields.field(fields.NORMALIZER_SPEC, normalizer),
+        ]
+    )
+
+
+def _list_of(path: Path, found: Mapping[str, Any], key: str, kind: type) -> list[Any]:
     value = found.get(key)
-    if not isinstance(value, list) or not all(type(entry) is _LISTS[key] for entry in value):
-        wanted = "texts" if _LISTS[key] is str else "numbers"
+    if not isinstance(value, list) or not all(type(entry) is kind for entry in value):
+        wanted = "texts" if kind is str else "numbers"
         raise TokenizerError(f"{path}: {_PREFIX}{key} must be a list of {wanted}")
     return value
 

@@ -22,15 +22,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.core.locks import cached_property
 from tokdfa.core.packages import import_library
 from tokdfa.errors import TokenizerError
 from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, cut_at_names, read_file
 from tokdfa.vocabulary.markers import is_marker
 from tokdfa.vocabulary.merge_source import MergeSource
+from tokdfa.vocabulary.sentencepiece_fields import (
+    BPE,
+    CHARACTER_MAP,
+    CONTROL,
+    DENORMALIZER_SPEC,
+    MODEL_KIND,
+    NORMALIZER_SPEC,
+    PIECE_KIND,
+    PIECES,
+    TRAINER_SPEC,
+    USER_DEFINED,
+    fields_of,
+    spans_of,
+)
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 SPACE = "\u2581"
@@ -39,12 +54,7 @@ SPACE = "\u2581"
 #: `add_dummy_prefix` (field 3) and `remove_extra_whitespaces` (field 4) false.
 _EXACT_WHITESPACE = bytes([3 << 3 | 2, 4, 3 << 3, 0, 4 << 3, 0])
 
-#: Fields of a serialized model (sentencepiece_model.proto).
-_PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC, _DENORMALIZER_SPEC = 1, 2, 3, 5
-#: Fields of a piece, of `trainer_spec` and of `normalizer_spec`, and the values that matter here.
-_PIECE_KIND, _CONTROL, _USER_DEFINED = 3, 3, 4
-_MODEL_KIND, _BPE, _MODEL_KINDS = 3, 2, {1: "Unigram", 3: "word", 4: "character"}
-_CHARACTER_MAP, _DUMMY_PREFIX = 2, 3
+_MODEL_KINDS = {1: "Unigram", 3: "word", 4: "character"}
 
 
 def load_sentencepiece(
@@ -65,11 +75,11 @@ def load_sentencepiece(
     """
     data = read_file(path) if data is None else data
     _check_model(path, data)
-    data = _with_control_pieces(path, data, special, end)
+    marked = _with_control_pieces(path, data, special, end)
     library = import_library("sentencepiece", f"the SentencePiece model {path}")
     processor: Any = library.SentencePieceProcessor()
     try:
-        processor.LoadFromSerializedProto(data + _EXACT_WHITESPACE)
+        processor.LoadFromSerializedProto(marked + _EXACT_WHITESPACE)
         ids = list(range(processor.GetPieceSize()))
         pieces: list[str] = processor.IdToPiece(ids)
     except (RuntimeError, ValueError) as error:
@@ -86,8 +96,8 @@ def load_sentencepiece(
         raise TokenizerError(f"{path}: the model has no end token (eos); name one with ?end=ID")
     ends = choose_end_tokens(path, end or [str(processor.eos_id())], tokens, named, size=size)
     vocabulary = Vocabulary(tokens, ends, named, size, name)
-    merges = partial(_merge_source, path, data, processor, vocabulary)
-    prompts = partial(_encode_prompt, processor, cut_at_names(vocabulary.special_tokens), _adds_space(path, data))
+    merges = partial(_merge_source, path, marked, processor, vocabulary)
+    prompts = _PromptEncoder(library, data, vocabulary.special_tokens)
     return LoadedTokenizer(vocabulary, processor.EncodeAsIds, processor.DecodeIds, data, merges, prompts)
 
 
@@ -96,40 +106,45 @@ def _with_control_pieces(path: Path, data: bytes, special: Sequence[str] | None,
 
     The kind of a piece is a number of one byte, which is changed in place.
     """
-    kind_field = bytes([_PIECE_KIND << 3, _USER_DEFINED])
+    kind_field = bytes([PIECE_KIND << 3, USER_DEFINED])
     changed, token = bytearray(data), -1
-    for number, _, begin, after in _spans(path, data):
-        if number != _PIECES:
+    for number, _, begin, after in spans_of(path, data):
+        if number != PIECES:
             continue
         token += 1
         piece = data[begin:after]
         if kind_field not in piece:
             continue
-        places = {field: (first, last) for field, _, first, last in _spans(path, piece)}
-        place = places.get(_PIECE_KIND, (0, 0))[0]
-        if piece[place : place + 1] != bytes([_USER_DEFINED]):
+        places = {field: (first, last) for field, _, first, last in spans_of(path, piece)}
+        place = places.get(PIECE_KIND, (0, 0))[0]
+        if piece[place : place + 1] != bytes([USER_DEFINED]):
             continue
         text = piece[slice(*places.get(1, (0, 0)))].decode(errors="replace")
         listed = is_marker(text) if special is None else not {text, str(token)}.isdisjoint(special)
         if listed or not {text, str(token)}.isdisjoint(end):
-            changed[begin + place] = _CONTROL
+            changed[begin + place] = CONTROL
     return bytes(changed)
 
 
-def _adds_space(path: Path, data: bytes) -> bool:
-    """Whether the model's own encoder puts a space before a text."""
-    fields = dict(_fields(path, dict(_fields(path, data)).get(_NORMALIZER_SPEC, b"")))
-    return bool(int.from_bytes(fields.get(_DUMMY_PREFIX, b"\1"), "little"))
-
-
-def _encode_prompt(processor: Any, cut: Callable[[str], list[str | int]], adds_space: bool, text: str) -> list[int]:
-    """A prompt: names of special tokens are these, and each stretch between has the model's dummy prefix, as
-    transformers and llama.cpp have it.
+class _PromptEncoder:
+    """The model as its file says it. Names of special tokens are these, and each stretch between has the model's dummy
+    prefix, as transformers and llama.cpp have it. Built with the first prompt.
     """
-    tokens: list[int] = []
-    for part in cut(text):
-        tokens += [part] if isinstance(part, int) else processor.EncodeAsIds(" " * adds_space + part)
-    return tokens
+
+    def __init__(self, library: Any, data: bytes, special: Mapping[int, str]) -> None:
+        self._library, self._data, self._cut = library, data, cut_at_names(special)
+
+    @cached_property
+    def _processor(self) -> Any:
+        processor = self._library.SentencePieceProcessor()
+        processor.LoadFromSerializedProto(self._data)
+        return processor
+
+    def __call__(self, text: str) -> list[int]:
+        parts = self._cut(text)
+        return [
+            one for part in parts for one in ([part] if isinstance(part, int) else self._processor.EncodeAsIds(part))
+        ]
 
 
 def _merge_source(path: Path, data: bytes, processor: Any, vocabulary: Vocabulary) -> MergeSource:
@@ -138,22 +153,22 @@ def _merge_source(path: Path, data: bytes, processor: Any, vocabulary: Vocabular
     Refused: models that are not BPE, a character map (texts would change under the merges), and unused pieces (which
     the library merges and then takes apart again).
     """
-    fields = list(_fields(path, data))
-    messages = [content for number, content in fields if number == _PIECES]
+    fields = list(fields_of(path, data))
+    messages = [content for number, content in fields if number == PIECES]
     parts = dict(fields)
-    kind = _number_in(path, parts[_TRAINER_SPEC], _MODEL_KIND, default=1)
-    if kind != _BPE:
+    kind = _number_in(path, parts[TRAINER_SPEC], MODEL_KIND, default=1)
+    if kind != BPE:
         raise TokenizerError(
             f"{path}: this is a {_MODEL_KINDS.get(kind, kind)} model; only BPE models have merge rules"
         )
-    if dict(_fields(path, parts.get(_NORMALIZER_SPEC, b""))).get(_CHARACTER_MAP):
+    if dict(fields_of(path, parts.get(NORMALIZER_SPEC, b""))).get(CHARACTER_MAP):
         raise TokenizerError(f"{path}: the model's character map rewrites texts before merging; use one with identity")
     ids = list(range(len(messages)))
     unused = [token for token, found in zip(ids, processor.IsUnused(ids), strict=True) if found]
     if unused:
         raise TokenizerError(f"{path}: piece {unused[0]} is marked unused; such pieces merge and are split again")
-    may_be = [i for i in ids if bytes([_PIECE_KIND << 3, _USER_DEFINED]) in messages[i]]
-    user_defined = [i for i in may_be if _number_in(path, messages[i], _PIECE_KIND, default=1) == _USER_DEFINED]
+    may_be = [i for i in ids if bytes([PIECE_KIND << 3, USER_DEFINED]) in messages[i]]
+    user_defined = [i for i in may_be if _number_in(path, messages[i], PIECE_KIND, default=1) == USER_DEFINED]
     is_byte = np.array(processor.IsByte(ids), dtype=np.bool_)
     merging = (vocabulary.lengths[: len(ids)] > 0) & ~is_byte
     merging[user_defined] = False
@@ -179,7 +194,7 @@ def _merge_source(path: Path, data: bytes, processor: Any, vocabulary: Vocabular
 def _number_in(path: Path, message: bytes, field: int, default: int) -> int:
     """The number in `field` of a protobuf message."""
     return next(
-        (int.from_bytes(content, "little") for found, content in _fields(path, message) if found == field), default
+        (int.from_bytes(content, "little") for found, content in fields_of(path, message) if found == field), default
     )
 
 
@@ -193,51 +208,11 @@ def _byte_of(path: Path, token: int, piece: str) -> bytes:
 def _check_model(path: Path, data: bytes) -> None:
     """Find what the library would not: a file cut between two pieces, and a decoder that rewrites its output."""
     fields: dict[int, bytes] = {}
-    for number, content in _fields(path, data):
+    for number, content in fields_of(path, data):
         fields[number] = content
-    if _PIECES not in fields:
+    if PIECES not in fields:
         raise TokenizerError(f"{path}: this is not a SentencePiece model: it has no pieces")
-    if _TRAINER_SPEC not in fields:
+    if TRAINER_SPEC not in fields:
         raise TokenizerError(f"{path}: the model is cut off: nothing comes after its pieces")
-    if any(number == 2 and content for number, content in _fields(path, fields.get(_DENORMALIZER_SPEC, b""))):
+    if any(number == 2 and content for number, content in fields_of(path, fields.get(DENORMALIZER_SPEC, b""))):
         raise TokenizerError(f"{path}: the model's denormalizer rewrites decoded text, so tokens have no exact bytes")
-
-
-def _fields(path: Path, data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The (number, content) of each field of a protobuf message; numbers come as little-endian bytes. O(fields)."""
-    for number, kind, begin, end in _spans(path, data):
-        if kind == 0:
-            yield number, _varint(path, data, begin)[0].to_bytes(10, "little")
-        else:
-            yield number, data[begin:end] if kind == 2 else b""
-
-
-def _spans(path: Path, data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Of each field of a protobuf message (number, wire type, where its content begins and ends)."""
-    position = 0
-    while position < len(data):
-        start = position
-        tag, position = _varint(path, data, position)
-        kind, begin = tag & 7, position
-        if kind == 0:
-            _, position = _varint(path, data, position)
-        elif kind == 2:
-            length, begin = _varint(path, data, position)
-            position = begin + length
-        elif kind in {1, 5}:
-            position += 8 if kind == 1 else 4
-        else:
-            raise TokenizerError(f"{path}: this is not a SentencePiece model: byte {start} starts no protobuf field")
-        if position > len(data):
-            raise TokenizerError(f"{path}: the model is cut off: the field at byte {start} runs past the file's end")
-        yield tag >> 3, kind, begin, position
-
-
-def _varint(path: Path, data: bytes, position: int) -> tuple[int, int]:
-    """The variable-length number at `position`, and the position after it."""
-    value = 0
-    for index, byte in enumerate(data[position : position + 10]):
-        value |= (byte & 127) << 7 * index
-        if byte < 128:
-            return value, position + index + 1
-    raise TokenizerError(f"{path}: this is no SentencePiece model, or it is cut off at byte {position}")

@@ -41,7 +41,16 @@ _SOURCES = (
     *(
         f"vocabulary/{name}.py"
         for name in (
-            *("gguf_file", "huggingface_spelling", "loading", "markers", "trie", "vocabulary", "vocabulary_file"),
+            *(
+                "gguf_file",
+                "huggingface_spelling",
+                "loading",
+                "sentencepiece_fields",
+                "markers",
+                "trie",
+                "vocabulary",
+                "vocabulary_file",
+            ),
         )
     ),
 )
