@@ -80,6 +80,7 @@ class WithProper(Backend):
         if not self.settings["proper"]:
             return remembering(plain)
         from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge  # much, and seldom used
+        from tokdfa.backends.proper_merge.unchanged import check_parts_unchanged
 
         plain.working.budget = self.step_budget  # its steps are those of the whole
         # a bounded schema is a regular language, and `cartesian_merge` takes it: nothing is left to look ahead for
@@ -95,6 +96,7 @@ class WithProper(Backend):
             else:
                 assert isinstance(constraint, Grammar | JsonSchema)
                 assert self.vocab.tokenizer is not None  # `supports` has asked
+                check_parts_unchanged(constraint, self.vocab.tokenizer)
                 to_an_end = goes_on_to_an_end(self.vocab.tokenizer, constraint)
                 proper = proper_texts(self.vocab)
         lookahead = 0 if regular else self.settings["lookahead"]
@@ -235,14 +237,18 @@ def goes_on_to_an_end(tokenizer: Tokenizer, constraint: Grammar | JsonSchema) ->
 
 @lru_cache(KEPT_VOCABULARIES)
 def proper_texts(vocab: Vocabulary) -> CompiledCartesianMerge:
-    """The proper sequences of any text, compiled: 0.1 to 1 s, and kept, with all that is learned about them.
+    """The proper sequences of any text that normalizers leave as it is, compiled: 0.1 to 1 s, and kept, with all that
+    is learned about them.
 
     The vocabulary must have its tokenizer. Raises TokenizerError for a tokenizer that does not merge, and
     UnsupportedConstraint for one with isolated tokens, whose texts are cut out before anything merges.
     """
     from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CompiledCartesianMerge
+    from tokdfa.proper.normalizers import stable_pattern
 
-    compiled = CartesianMerge(vocab).compile(Regex(r"[\s\S]*", label="any text"))
+    normalizers = vocab.tokenizer.merges.normalizers
+    pattern = stable_pattern(normalizers) if normalizers else r"[\s\S]*"
+    compiled = CartesianMerge(vocab).compile(Regex(pattern, label="any text"))
     assert isinstance(compiled, CompiledCartesianMerge)
     return compiled
 

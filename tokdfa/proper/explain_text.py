@@ -198,6 +198,12 @@ def _cut_text(tokenizer: Tokenizer, canonicity: Canonicity, data: bytes) -> list
     source = canonicity.source
     if source.rule == "pieces" and source.unit == "character" and HIDDEN_SPACE in data:  # SentencePiece
         return _Loss(data.index(HIDDEN_SPACE), "lost", "the encoder reads the character U+2581 in {} as a space")
+    if source.normalizers:
+        tokens = tokenizer.encode(data.decode())
+        kept = tokenizer.spell(tokens)
+        if kept != data:
+            place = next((at for at, pair in enumerate(zip(data, kept, strict=False)) if pair[0] != pair[1]), 0)
+            return _Loss(place, "lost", f"the normalizer {', '.join(source.normalizers)} changes the text at {{}}")
     dfa = load_marked_dfa(tokenizer)
     cut: list[_Stretch] = []
     for begin, end, isolated in _split_isolated(canonicity, data):

@@ -32,10 +32,14 @@ split              ``pattern``; ``dialect``: "tiktoken", "oniguruma" or "literal
 digits             ``individual``: each digit a piece, or each run of digits
 punctuation        ``behavior`` (as above): ASCII punctuation and ``\p{P}``
 whitespace_split   (none): white space is lost
-byte_level         ``use_regex``: GPT-2's pattern; ``add_prefix_space``. Only as the last step
+byte_level         ``use_regex``: GPT-2's pattern; ``add_prefix_space``. Once; what follows reads characters for bytes
 metaspace          ``replacement``: what stands for a space inside the tokenizer; ``split``: a piece begins at each
                    space; ``prepend_scheme``: "never". Only as the last step
 =================  =================================================================================================
+
+Behind ``byte_level`` a step sees each byte as a character of GPT-2's alphabet (Falcon's steps for digits do, to which
+the bytes B2, B3, B9, BC, BD and BE are digits then, as the characters are); it is made over these characters, and read
+over bytes.
 
 The text is what tokens spell, so nothing may be put before it: ``add_prefix_space`` and a ``prepend_scheme`` other
 than "never" are refused (`tokdfa.vocabulary.huggingface_spelling.without_dummy_prefix` takes them out of a file, as the
@@ -59,6 +63,7 @@ from tokdfa.core.packages import installed_version
 from tokdfa.core.stored_file import code_stamp
 from tokdfa.errors import TokenizerError
 from tokdfa.proper.pretokenizer_automaton import NEVER, SegmentRule, mark_one_step, mark_sequence
+from tokdfa.proper.pretokenizer_bytes import bytes_as_letters, letters_as_bytes, read_byte_alphabet
 from tokdfa.proper.pretokenizer_classes import check_pattern
 from tokdfa.proper.pretokenizer_dfa import FORMAT, MarkedDfa
 from tokdfa.proper.pretokenizer_utf8 import spell_in_bytes
@@ -87,20 +92,27 @@ def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = Tr
     disk 0.01 s. Raises TokenizerError (a step that changes the text, a pattern that the library refuses),
     RegexSyntaxError and RegexUnsupported with the offset in the pattern, LimitExceeded, MissingDependency.
     """
-    plain = [cut for number, step in enumerate(steps) for cut in _read_step(step, number, number == len(steps) - 1)]
+    level = next((number for number, step in enumerate(steps) if step["kind"] == "byte_level"), len(steps) - 1)
+    read = [_read_step(step, number, number == level) for number, step in enumerate(steps)]
+    of_text = [cut for cuts in read[: level + 1] for cut in cuts]
+    of_bytes = [cut for cuts in read[level + 1 :] for cut in cuts]
 
     def build() -> MarkedDfa:
         for step in steps:
             if step["kind"] == "split" and step["dialect"] in LIBRARY_DIALECTS:
                 check_pattern(step["pattern"], step["dialect"])
-        letters = mark_one_step(*(plain[0] if plain else (NEVER, SegmentRule())))
-        for pattern, rule in plain[1:]:
+        letters = mark_one_step(*(of_text[0] if of_text else (NEVER, SegmentRule())))
+        for pattern, rule in of_text[1:]:
             letters = mark_sequence(letters, mark_one_step(pattern, rule))
-        return spell_in_bytes(letters)
+        marked = spell_in_bytes(letters)
+        for pattern, rule in of_bytes:
+            alphabet = read_byte_alphabet(mark_one_step(pattern, rule))
+            marked = letters_as_bytes(mark_sequence(bytes_as_letters(marked), alphabet))
+        return marked
 
     if cache is False:
         return build()
-    origins = {wanted.origin for pattern, _ in plain for wanted in source_sets(pattern)} - {"character"}
+    origins = {wanted.origin for pattern, _ in (*of_text, *of_bytes) for wanted in source_sets(pattern)} - {"character"}
     libraries = {"tiktoken" if origin == "tiktoken" else "tokenizers" for origin in origins}
     # building says so if a library is missing, so no automaton is kept without its version
     versions = {name: installed_version(name) or "" for name in sorted(libraries)}
@@ -111,7 +123,7 @@ def build_marked_dfa(steps: Sequence[Mapping[str, Any]], cache: bool | Path = Tr
     return FORMAT.keep(path, partial(MarkedDfa.of_parts, described), build, lambda made: made.parts(described))
 
 
-def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tuple[Node, SegmentRule]]:
+def _read_step(step: Mapping[str, Any], number: int, may_rewrite: bool) -> list[tuple[Node, SegmentRule]]:
     """A step as patterns with their rules, one after another; none if it cuts nothing."""
     kind = step["kind"]
     if kind == "split":
@@ -123,7 +135,7 @@ def _read_step(step: Mapping[str, Any], number: int, is_last: bool) -> list[tupl
         return [(SourceSet("pre_tokenizer", "Punctuation"), _rule(step.get("behavior", "isolated")))]
     if kind == "whitespace_split":
         return [(SourceSet("pre_tokenizer", "WhitespaceSplit"), _rule("removed"))]
-    if not is_last:
+    if not may_rewrite:
         raise TokenizerError(f"step {number} ({kind}) writes its text in other characters, so it must be the last step")
     if kind == "byte_level":
         if step.get("add_prefix_space"):

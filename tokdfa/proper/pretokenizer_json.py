@@ -1,9 +1,10 @@
 """From a tokenizer.json (package tokenizers) to the description of its pre-tokenizer, or a refusal that names why.
 
 Read are the pre-tokenizers Sequence, Split, Digits, ByteLevel, Metaspace, Punctuation, WhitespaceSplit and
-CharDelimiterSplit. A normaliser changes the text before it is cut, so that some texts are never reproduced; all are
-refused but the one that writes spaces as another character for a model without pre-tokenizer, which is a metaspace
-that does not split.
+CharDelimiterSplit. A normaliser changes the text before it is cut, so that some texts are never reproduced. Those of
+`tokdfa.proper.normalizers.COVERED` are passed over here, as texts that they change are refused elsewhere. One that
+writes spaces as another character is, for a model without pre-tokenizer, a metaspace that does not split; a
+pre-tokenizer behind it that only splits at spaces cuts nothing, as there are none. All others are refused.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.errors import TokenizerError
+from tokdfa.proper.normalizers import COVERED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +38,8 @@ def read_tokenizer_json(content: Mapping[str, Any]) -> list[Step]:
     replacement = _read_normalizer(content.get("normalizer"))
     if replacement is None:
         return read_pre_tokenizer(section)
-    if section is not None:
+    steps = read_pre_tokenizer(section)
+    if not all(step["kind"] == "split" and step["dialect"] == "literal" and " " in step["pattern"] for step in steps):
         raise TokenizerError("normalizer: a Replace of spaces together with a pre_tokenizer is not covered")
     return [{"kind": "metaspace", "replacement": replacement, "split": False, "prepend_scheme": "never"}]
 
@@ -110,16 +113,19 @@ def _value(section: Mapping[str, Any], key: str, kind: type, where: str, default
 
 
 def _read_normalizer(section: Any, where: str = "normalizer") -> str | None:
-    """The one character that a normaliser writes for spaces; None if there is no normaliser."""
+    """The one character that a normaliser writes for spaces; None if it writes none."""
     if section is None:
         return None
     kind = section.get("type") if isinstance(section, dict) else None
     if kind == "Sequence":
         parts = _value(section, "normalizers", list, where)
-        found = [_read_normalizer(part, f"{where}.normalizers[{number}]") for number, part in enumerate(parts)]
+        read = (_read_normalizer(part, f"{where}.normalizers[{number}]") for number, part in enumerate(parts))
+        found = [replacement for replacement in read if replacement is not None]
         if len(found) > 1:
-            raise TokenizerError(f"{where}: more than one normaliser is not covered")
+            raise TokenizerError(f"{where}: more than one Replace of spaces is not covered")
         return found[0] if found else None
+    if kind in COVERED:
+        return None
     if kind == "Replace" and section.get("pattern") == {"String": " "} and section.get("content") != " ":
         return str(_value(section, "content", str, where))
     raise TokenizerError(

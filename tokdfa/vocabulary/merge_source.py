@@ -15,7 +15,7 @@ On equal rank the leftmost pair merges first. Around it stand rules that this pa
   anything else happens. They never merge.
 - *Pre-tokenizer*: how a text is cut into the pieces within which tokens merge (`PreTokenizerSource`).
 - *Normalizers* change the text before all this. Only the exchange of spaces for U+2581 is undone here, because token
-  bytes spell the space; with any other, *proper* means "what the encoder makes of the normalized text".
+  bytes spell the space; a text that any other changes has no proper tokens (`tokdfa.proper.normalizers`).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def number_at(path: Path, data: bytes, position: int) -> tuple[int, int]:
     raise TokenizerError(f"{path}: this is no SentencePiece model, or it is cut off at byte {position}")
 
 
-def field(number: int, value: float | bytes) -> bytes:
+def field(number: int, value: int | float | bytes) -> bytes:
     """A field of a message: bytes, a float, or a whole number, of which negative ones take ten bytes."""
     if isinstance(value, bytes):
         return _varint(number << 3 | 2) + _varint(len(value)) + value

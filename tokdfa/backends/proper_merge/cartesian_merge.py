@@ -38,6 +38,7 @@ from tokdfa.backends.proper_merge.proper_states import ProperStates, State, begi
 from tokdfa.backends.proper_merge.proper_table import ProperTable
 from tokdfa.backends.proper_merge.relevant_pairs import MAX_PAIRS, RelevantPairs
 from tokdfa.backends.proper_merge.spellable import spellable_part
+from tokdfa.backends.proper_merge.unchanged import check_unchanged
 from tokdfa.backends.proper_merge.vegas import PartTables, VegasTable, load_part_tables
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.regex.compile import MAX_STATES
@@ -99,6 +100,8 @@ class CartesianMerge(Backend):
             canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
             canonicity.prepare()
         dfa = explicit_automaton(constraint, self.settings["max_states"], phases)
+        with phases.measure("tokenizer"):
+            check_unchanged(dfa, tokenizer, constraint.name)
         with phases.measure("minimize"):
             part = spellable_part(dfa, tokenizer, canonicity, self.settings["max_states"])
             if not part.state_count:

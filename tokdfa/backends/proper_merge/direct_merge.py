@@ -30,6 +30,7 @@ from tokdfa.backends.proper_merge.marked_product import marked_product
 from tokdfa.backends.proper_merge.merging import MAX_STATES, MAX_TRANSITIONS, merge_rows
 from tokdfa.backends.proper_merge.merging_pieces import join_pieces
 from tokdfa.backends.proper_merge.merging_stages import MergeStages
+from tokdfa.backends.proper_merge.unchanged import check_unchanged
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.token_automata.liveness import cannot_spell
 from tokdfa.token_automata.token_rows import TokenRows
@@ -73,6 +74,8 @@ class DirectMerge(Backend):
             canonicity, marked = load_canonicity(tokenizer), load_marked_dfa(tokenizer)
             stages = tokenizer.keep("merge_stages", lambda: MergeStages(canonicity))
         dfa = explicit_automaton(constraint, self.settings["max_states"], phases)
+        with phases.measure("tokenizer"):
+            check_unchanged(dfa, tokenizer, constraint.name)
         with phases.measure("automaton"):
             dfa = minimize(dfa) if self.settings["minimal"] else trim(dfa)
         return ProperIndex(self, constraint, dfa, canonicity, marked, stages, phases)
