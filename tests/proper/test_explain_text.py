@@ -65,7 +65,7 @@ def digits_and_bytes(path: Path) -> str:
     content = json.loads(byte_level(path).read_text())
     steps = [{"type": "Digits", "individual_digits": True}, content["pre_tokenizer"]]
     content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
-    return f"hf:{write_json(path, content)}"
+    return f"hf:{write_json(path, content)}?special="
 
 
 def words_of_metaspace(path: Path) -> str:
