@@ -61,7 +61,7 @@ def unique(items: dict[str, Any], **more: Any) -> JsonSchema:
 
 NAMES = {"a": {"type": "integer"}, "ab": {"type": "boolean"}}
 OPEN = {"type": "object", "properties": NAMES, "additionalProperties": {"type": "null"}, "required": ["a"]}
-MEMBERS = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"]}
+FREE = {"type": "object", "minProperties": 2}
 COUNTED = {"type": "string", "minLength": 2, "maxLength": 4}
 MARKED = Grammar('start: <s> "a" <e> | "ab" start\n')
 #: What is asked -> texts that walks begin with, as far as they are allowed.
@@ -83,6 +83,18 @@ CASES: dict[str, tuple[Callable[[Vocabulary], Any], list[bytes]]] = {
         [b'[{"a":"b"},{"a":"b"', b'[{"a":""},{"a":"'],
     ),
     "any names": (compiled(JsonSchema(OPEN)), [b'{"a":1,"a', b'{"a":1,"b": nu', b'{"ab":true,"']),
+    "names that differ": (
+        compiled(JsonSchema(OPEN, profile="generation")),
+        [b'{"a": 1, "b": null, "b', b'{"a": 1, "ab": true, "ab', b'{"a": 1, "": null, "'],
+    ),
+    "names that differ, by rows": (
+        compiled(JsonSchema(FREE, profile="generation"), backend="earley_trie"),
+        [b'{"a": 1, "b": 2, "a', b'{"ab": "", "ab'],
+    ),
+    "a limit on names that differ": (
+        limited(JsonSchema(FREE, profile="generation", whitespace="compact"), 9),
+        [b'{"a":1,"', b'{"":1,"'],
+    ),
     "names in any order": (
         compiled(JsonSchema({**OPEN, "additionalProperties": False}, order="any")),
         [b'{"a":1,"', b'{"ab":true,"a'],

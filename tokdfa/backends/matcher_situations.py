@@ -13,6 +13,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.situation_source import SituationSource
+from tokdfa.core.budget import spend
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]
+
+#: What a step takes.
+NS_PER_STEP = 3_000
 
 
 class MatcherSituations(SituationSource):
@@ -48,7 +52,9 @@ class MatcherSituations(SituationSource):
         vocabulary = self._matcher.vocab
         allowed, found = masks.allocate_mask(vocabulary.size), np.full(vocabulary.size, -1, dtype=np.int32)
         self.fill(situation, allowed)
-        for token in masks.mask_to_ids(allowed).tolist():
+        tokens = masks.mask_to_ids(allowed).tolist()
+        spend(NS_PER_STEP * len(tokens))
+        for token in tokens:
             if token not in vocabulary.end_token_set:
                 found[token] = self.step(situation, token)
         return found

@@ -28,6 +28,7 @@ from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
+from tokdfa.core.budget import spend
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
 from tokdfa.grammar.parts import NOTHING, Part, seq, special, tag, text, up_to
 from tokdfa.vocabulary.tokenizers import as_vocabulary
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Int32 = npt.NDArray[np.int32]
+
+#: What a token takes where both budgets count.
+NS_PER_TOKEN = 300
 
 
 def think_first(
@@ -208,6 +212,7 @@ class RegionSituations(SituationSource):
         here, region, left = self._open[situation // 2]
         wholes, regions = self.whole.targets(here), self.region.targets(region)
         alive = np.flatnonzero((wholes >= 0) & (regions >= 0))
+        spend(NS_PER_TOKEN * len(alive))
         pairs, which = np.unique(np.stack([wholes[alive], regions[alive]]), axis=1, return_inverse=True)
         numbers = [self._after(whole, region, left - 1) for whole, region in pairs.T.tolist()]
         found = np.full(len(wholes), -1, dtype=np.int32)

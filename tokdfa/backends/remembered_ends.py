@@ -45,6 +45,8 @@ SAMPLES = 8
 SLACK = 6
 #: Work (`tokdfa.core.budget`) of a pair that is searched, and of a way that is read.
 NS_PER_PAIR, NS_PER_WAY = 1_000_000, 50_000
+#: ... of a token that is told from those that lead to one situation, and of a byte of a way that is mended.
+NS_PER_TOKEN, NS_PER_BYTE = 50, 20_000
 LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
@@ -116,6 +118,7 @@ class RememberedEnds:
         alone = np.union1d(refused, np.array(sorted(others), dtype=np.int32))
         lost = [token for token, after in others.items() if not self.is_within(int(leads[token]), after, tokens)]
         for target in plenty:
+            spend(NS_PER_TOKEN * len(allowed))
             alike = np.setdiff1d(allowed[leads[allowed] == target], alone)
             if len(alike) <= SAMPLES:
                 lost += [token for token in alike.tolist() if not self._is_within_after(token, target, memory, tokens)]
@@ -149,9 +152,11 @@ class RememberedEnds:
             return None
         text, here, known, following = bytearray(), situation, memory, self._ends.source.following
         for byte in found[1]:
+            spend(NS_PER_BYTE)
             after, leads = known.read(bytes([byte])), following(here)
             assert leads is not None  # as there is a way by bytes
             for letter in LETTERS if after is None else ():
+                spend(NS_PER_BYTE)
                 there = int(leads[letter])
                 beyond = following(there) if there >= 0 else None
                 read = known.read(bytes([letter, byte]))
@@ -200,6 +205,7 @@ class RememberedEnds:
         found += [(token, int(leads[token]), after) for token, after in others.items()]
         alone = np.union1d(refused, np.array(sorted(others), dtype=np.int32))
         for target in near:
+            spend(NS_PER_TOKEN * len(allowed))
             alike = np.setdiff1d(allowed[leads[allowed] == target], alone)
             for token in alike[:SAMPLES].tolist():
                 after = memory.read(self._vocab.token_bytes(token))

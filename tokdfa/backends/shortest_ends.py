@@ -66,10 +66,10 @@ if TYPE_CHECKING:
 RECENT = 8
 #: What an expanded situation and an edge take.
 NS_PER_SITUATION, NS_PER_EDGE = 300_000, 1_000
-#: What it takes to read the end of a token.
-NS_PER_READ = 10_000
-#: Waypoints of one situation at most, others are not made use of; and how often theirs are looked up.
-MOST_WAYPOINTS, MOST_LAYERS = 50, 4
+#: What it takes to read a byte or the end of a token, and to ask for a target's distance, a waypoint or its slack.
+NS_PER_READ, NS_PER_ASKED = 10_000, 1_000
+#: How often the waypoints of waypoints are looked up.
+MOST_LAYERS = 4
 #: From a waypoint that reads more bytes than a value of JSON begins with, most ends of tokens could be read.
 MOST_FIRST = 32
 
@@ -129,6 +129,7 @@ class ShortestEnds:
         with self._lock:
             situation = self.source.number(state)
             targets = self._edges_of(situation)[0].tolist()
+            spend(NS_PER_ASKED * len(targets))
             far = [target for target in targets if not self.is_near(target, tokens)]
             if not far:
                 return
@@ -189,15 +190,19 @@ class ShortestEnds:
             # those whose waypoints are as near go last, and may be spared
             for here in sorted(agenda, key=lambda here: not together.isdisjoint(self._waypoints_of(here, False))):
                 done.add(here)
+                spend(NS_PER_ASKED)
                 if steps + self._bounds_of(here)[0] >= min(best, tokens + 1):
                     continue  # no nearer than what is known
                 for waypoints in self._layers(here):
+                    spend(NS_PER_ASKED * len(waypoints))
                     if all(k in done and met[k] + self._slack_of(k) <= steps + 1 for k in waypoints):
                         spared[here] = waypoints
                         break
                 else:
                     expanded.append(here)
-                    for target in self._edges_of(here)[0].tolist():
+                    targets = self._edges_of(here)[0].tolist()
+                    spend(NS_PER_EDGE * len(targets))
+                    for target in targets:
                         if target not in met:
                             met[target] = steps + 1
                             if reads_no_bytes and best > tokens and target not in self._followed:
@@ -217,9 +222,10 @@ class ShortestEnds:
         """Better bounds for the situations of a search, from those of its leaves, along its edges."""
         sources = defaultdict(list)
         for here in expanded:
-            for target in self._edges_of(here)[0].tolist():
+            targets = self._edges_of(here)[0].tolist()
+            spend(2 * NS_PER_EDGE * len(targets))  # they are followed twice
+            for target in targets:
                 sources[target].append((here, 1))
-        spend(NS_PER_EDGE * len(sources))
         for which in (1, 0):
             inside = set(expanded)
             if which == 0:  # no way is shorter than the shortest from the waypoints
@@ -262,7 +268,7 @@ class ShortestEnds:
         found = self._waypoints.get((situation, calls))
         if found is None:
             some = self.source.waypoints(situation, calls)
-            found = frozenset(some if len(some) <= MOST_WAYPOINTS and situation not in some else ())
+            found = frozenset(() if situation in some else some)
             self._waypoints[situation, calls] = found
         return found
 
@@ -272,6 +278,7 @@ class ShortestEnds:
         """
         slack = self._slacks.get(situation)
         if slack is None:
+            spend(256 * NS_PER_READ)
             first = [byte for byte in range(256) if self.source.read(situation, bytes([byte])) >= 0]
             slack = 1 if len(first) <= MOST_FIRST else FAR
             if slack == 1:
@@ -319,5 +326,6 @@ class ShortestEnds:
         others = others[~np.isin(others, self._vocab.end_tokens)]
         if len(others):
             leads = leads.copy()
+            spend(NS_PER_READ * len(others))
             leads[others] = [self.source.step(situation, int(token)) for token in others]
         return leads

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     Int32 = npt.NDArray[np.int32]
 
+#: Waypoints of one situation at most; more are not made use of.
+MOST_WAYPOINTS = 50
+
 
 class SituationSource(Protocol):
     """What is asked of the strategy that knows the text. Situations are numbers from 0 on."""
@@ -49,7 +52,8 @@ class SituationSource(Protocol):
         return 0
 
     def waypoints(self, situation: int, calls: bool) -> list[int]:
-        """Situations of which every way to an end passes one, maybe inside a token; none: that is not known.
+        """Situations of which every way to an end passes one, maybe inside a token; none: that is not known, or they
+        are more than MOST_WAYPOINTS.
 
         They are where what is being read ends, or with `calls` where the innermost calls return.
         """

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 FAR = 1 << 30
 #: Situations of one search at most.
 MOST_SITUATIONS = 5_000
-#: What a situation takes.
-NS_PER_SITUATION = 30_000
+#: What a situation takes, a new one that a byte leads to, and a byte of a way.
+NS_PER_SITUATION, NS_PER_TARGET, NS_PER_BYTE = 30_000, 15_000, 500
+#: What the rank of a stack takes, and each way out of it.
+NS_PER_STACK, NS_PER_WAY = 2_000, 300
 
 
 class SomeEnd:
@@ -49,6 +51,7 @@ class SomeEnd:
             return None
         text, situations = bytearray(), [situation]
         while situations[-1] in self._ways:
+            spend(NS_PER_BYTE)
             byte, after = self._ways[situations[-1]]
             text.append(byte)
             situations.append(after)
@@ -74,6 +77,7 @@ class SomeEnd:
             for byte in np.flatnonzero(following >= 0).tolist():
                 target = int(following[byte])
                 if target not in came_from:
+                    spend(NS_PER_TARGET)
                     came_from[target] = here, byte
                     rank = 0 if self._is_settled(target) else source.rank(target)
                     heappush(agenda, (rank, len(came_from), target))
@@ -89,11 +93,19 @@ def settle_ranks(asked: Iterable[int], ranks: dict[int, int], ways: Callable[[in
     `ways`: stack -> what each way out of its top takes, and the stack below.
     """
     waiting = [stack for stack in asked if stack not in ranks]
-    while waiting:
-        stack = waiting[-1]
-        if stack not in ranks:
-            ranks[stack] = FAR  # of a stack that returns to itself first: another way is nearer
-            waiting += [below for _, below in ways(stack) if below not in ranks]
-            continue
-        waiting.pop()
-        ranks[stack] = min((taken + ranks[below] for taken, below in ways(stack)), default=FAR)
+    found: dict[int, list[tuple[int, int]]] = {}
+    try:
+        while waiting:
+            stack = waiting[-1]
+            if stack not in ranks:
+                found[stack] = list(ways(stack))
+                spend(NS_PER_STACK + NS_PER_WAY * len(found[stack]))
+                ranks[stack] = FAR  # of a stack that returns to itself first: another way is nearer
+                waiting += [below for _, below in found[stack] if below not in ranks]
+                continue
+            waiting.pop()
+            ranks[stack] = min((taken + ranks[below] for taken, below in found[stack]), default=FAR)
+    except BaseException:  # such as LimitExceeded: what is not settled is not kept
+        for stack in waiting:
+            ranks.pop(stack, None)
+        raise

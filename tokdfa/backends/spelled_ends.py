@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.backends.some_end import FAR
+from tokdfa.core.budget import spend
 
 if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
+#: What a place of a text takes, for each length that a token may have.
+NS_PER_LENGTH = 100
 #: By vocabulary: the texts of tokens with the lowest token of each, the length of the longest, and by byte the ends
 #: that are none.
 _spelling: weakref.WeakKeyDictionary[Vocabulary, tuple[dict[bytes, int], int, dict[int, list[bytes]]]]
@@ -42,6 +45,7 @@ def fewest_tokens(vocab: Vocabulary, text: bytes) -> list[int]:
     spelled, longest, _ = _spelling_of(vocab)
     fewest = [FAR] * len(text) + [0]
     for begin in reversed(range(len(text))):
+        spend(NS_PER_LENGTH * min(longest, len(text) - begin))
         for end in range(begin + 1, min(begin + longest, len(text)) + 1):
             if fewest[end] + 1 < fewest[begin] and text[begin:end] in spelled:
                 fewest[begin] = fewest[end] + 1

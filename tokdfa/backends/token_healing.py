@@ -34,6 +34,7 @@ from tokdfa.backends.matcher import Matcher, StateMatcher
 from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.core.arguments import as_integer, as_tokens
+from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
     Int32 = npt.NDArray[np.int32]
 
+#: What a node of the token trie behind the head takes, besides a step of the strategy.
+NS_PER_NODE = 5_000
 #: A state of the constraint behind the head: a matcher, or the number of a situation.
 StateT = TypeVar("StateT")
 
@@ -171,6 +174,7 @@ class HealedConstraint(CompiledConstraint):
         at: list[StateT | None] = [start]  # by length of a prefix of `text`: the state after it
         node, end = node + 1, trie.next(node)
         while node < end:
+            spend(NS_PER_NODE)
             depth, following = trie.depth(node) - len(rest), trie.next(node)
             del text[depth:], at[depth + 1 :]
             text.append(trie.byte(node))

@@ -30,6 +30,7 @@ from tokdfa.backends.pushdown_trie.rows import (
 )
 from tokdfa.backends.pushdown_trie.stacks import ROOT, ROW_PLACE, pack_entry
 from tokdfa.backends.pushdown_trie.steps import border_of, run_kernel, step_all_kernel, walk_rows_kernel
+from tokdfa.backends.situation_source import MOST_WAYPOINTS
 from tokdfa.core.budget import spend
 from tokdfa.core.interning import intern
 from tokdfa.core.jit import kernel
@@ -40,6 +41,7 @@ from tokdfa.program.program import (
     FIRST,
     NAMES,
     NAMES_LOW,
+    NAMES_OTHER,
     NAMES_TARGETS,
     OPERATION,
     RETURN_PLACE,
@@ -55,10 +57,14 @@ if TYPE_CHECKING:
     from tokdfa.program.program import Program
     from tokdfa.vocabulary.trie import TokenTrie
 
+    Int32 = npt.NDArray[np.int32]
+
 #: What `Machine.supply` counts as, besides what it does, in ns: the kernel is called again from its start.
 SUPPLY_WORK = 20_000
 #: What an item counts as that a closure meets, in ns.
 ITEM_WORK = 10
+#: What counts for `Machine.waypoints`, in ns: an item, a place after it or an entry of its stack; a waypoint; a name.
+END_WORK, WAYPOINT_WORK, NAME_WORK = 500, 8_000, 200
 
 
 class Machine(MachineTables):
@@ -82,6 +88,8 @@ class Machine(MachineTables):
         with pool.lock:
             bound = bound or BoundProgram(program, pool.automata)
             super().__init__(bound, pool.spare_tables, max_items, max_bytes, first_bytes)
+            #: Instruction that reads names -> the places after them, each once; None for more than MOST_WAYPOINTS.
+            self._few_after_names: dict[int, list[int] | None] = {}
             if _begin_kernel(program.start, self.arrays.address) != OK:
                 raise AssertionError("a machine without rows has no room for its first one")
 
@@ -199,31 +207,53 @@ class Machine(MachineTables):
 
     def waypoints(self, row: int, calls: bool) -> list[int]:
         """Rows of which every text that `row` takes passes one: where the instructions that are being read end, or with
-        `calls` where the innermost calls return. None: that is not known, or is the end of the text. O(items).
+        `calls` where the innermost calls return. None: that is not known, or is the end of the text, or they are more
+        than MOST_WAYPOINTS. O(items); for an instruction that reads names O(names), once.
         """
         if self.row_fallback[row] >= 0:
             return []
         following: set[tuple[int, int]] = set()
         for item in self.rows.content(row)[:-1].tolist():
             place, stack = item >> a.PLACE_SHIFT, item & a.STACK_MASK
-            ends = self.stack(stack) if calls else [(end, stack) for end in self.places_after(place)]
-            if not ends:
-                return []
+            ends = self.stack(stack) if calls else [(end, stack) for end in self._few_after(place)]
+            spend(END_WORK * (1 + len(ends)))
             following.update(ends)
+            if not ends or len(following) > MOST_WAYPOINTS:
+                return []
         if any(place == ROW_PLACE or (place == RETURN_PLACE and stack == ROOT) for place, stack in following):
             return []
+        spend(WAYPOINT_WORK * len(following))
         return [self._intern([entry]) for entry in sorted(following)]
+
+    def _few_after(self, place: int) -> list[int]:
+        """`places_after`, each once; none if they are more than MOST_WAYPOINTS."""
+        if self.code[place, OPERATION] != NAMES:
+            return self.places_after(place)
+        if place not in self._few_after_names:  # names may be many, and lead to one place
+            named = self.named(place)
+            spend(NAME_WORK * len(named))
+            few = np.unique(named)
+            self._few_after_names[place] = few.tolist() if len(few) <= MOST_WAYPOINTS else None
+        found = self._few_after_names[place]
+        return [] if found is None else [*found, *self.after_other(place)]
 
     def places_after(self, place: int) -> list[int]:
         """Where an instruction goes on once it has read; none if it only leads to others."""
-        operation, first, second = self.code[place].tolist()
+        operation, _, second = self.code[place].tolist()
         if operation in (CALL, TERMINAL, TOKEN, COUNTED):
             return [second]
-        if operation != NAMES:
-            return []
-        low, high, other, targets = self.arguments[first + NAMES_LOW : first + NAMES_TARGETS + 1].tolist()
-        named: list[int] = self.arguments[targets : targets + max(0, high - low + 1)].tolist()  # a window may be empty
-        return [*named, *self.places_after(other)] if other >= 0 else named
+        return [*self.named(place).tolist(), *self.after_other(place)] if operation == NAMES else []
+
+    def named(self, place: int) -> Int32:
+        """Where an instruction that reads names goes on after each name of its window, which may be empty. A view."""
+        first = int(self.code[place, FIRST])
+        low, high, _, targets = self.arguments[first + NAMES_LOW : first + NAMES_TARGETS + 1].tolist()
+        return self.arguments[targets : targets + max(0, high - low + 1)]
+
+    def after_other(self, place: int) -> list[int]:
+        """Where an instruction that reads names goes on after any other string."""
+        other = int(self.arguments[self.code[place, FIRST] + NAMES_OTHER])
+        return self.places_after(other) if other >= 0 else []
 
     def _intern(self, following: list[tuple[int, int]]) -> int:
         """The row at these places, with these stacks."""

@@ -11,19 +11,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tokdfa.backends.pushdown_trie.stacks import ROOT, ROW_PLACE
 from tokdfa.backends.some_end import FAR, settle_ranks
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
-from tokdfa.program.program import ANY, CALL, LAZY, OPERATION, RETURN_PLACE, TOKEN
+from tokdfa.program.program import ANY, CALL, LAZY, NAMES, OPERATION, RETURN_PLACE, TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy.typing as npt
+
     from tokdfa.backends.pushdown_trie.machine import Machine
 
-#: What an instruction takes.
-NS_PER_PLACE = 2_000
+    Int32 = npt.NDArray[np.int32]
+
+#: What an instruction takes, and each place that it leads to.
+NS_PER_PLACE, NS_PER_AFTER = 4_000, 5
 
 
 class Ranks:
@@ -31,43 +37,51 @@ class Ranks:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._places: dict[int, int] = {RETURN_PLACE: 0}
+        #: By place: int64, its rank, FAR where none is known; bool, whether that was settled.
+        self._places = np.full(len(machine.code), FAR, dtype=np.int64)
+        self._settled = np.zeros(len(machine.code), dtype=np.bool_)
+        self._places[RETURN_PLACE], self._settled[RETURN_PLACE] = 0, True
         self._stacks: dict[int, int] = {ROOT: 0}
 
     def of_row(self, row: int) -> int:
         """The rank of a row."""
         items = self._machine.items(row)
         settle_ranks((stack for _, _, stack in items), self._stacks, self._ways_out)
-        self._settle_places(place for place, _, _ in items)
-        return min((self._places[place] + self._stacks[stack] for place, _, stack in items), default=FAR)
+        ranks = self._ranks_of([place for place, _, _ in items])
+        return min((rank + self._stacks[stack] for rank, (_, _, stack) in zip(ranks, items, strict=True)), default=FAR)
 
     def _ways_out(self, stack: int) -> list[tuple[int, int]]:
         """See `settle_ranks`."""
         entries = [entry for entry in self._machine.stack(stack) if entry[0] != ROW_PLACE]
-        self._settle_places(place for place, _ in entries)
-        return [(self._places[place], below) for place, below in entries]
+        ranks = self._ranks_of([place for place, _ in entries])
+        return [(rank, below) for rank, (_, below) in zip(ranks, entries, strict=True)]
 
-    def _settle_places(self, places: Iterable[int]) -> None:
-        """Know the ranks of places; write code where no other leads to an end."""
-        asked = [place for place in places if place not in self._places]
+    def _ranks_of(self, places: list[int]) -> list[int]:
+        """The ranks of places; code is written where no other leads to an end."""
+        self._follow_program()
+        asked = [place for place in dict.fromkeys(places) if not self._settled[place]]
         while asked:
             reached = self._reached(asked)
             self._relax(reached)
-            asked = [place for place in asked if place not in self._places]
+            asked = [place for place in asked if not self._settled[place]]
             if not (asked and self._write(place for place in reached if self._machine.code[place, OPERATION] == LAZY)):
-                self._places.update(dict.fromkeys(asked, FAR))
+                self._settled[asked] = True
                 break
+        found: list[int] = self._places[places].tolist()
+        return found
 
     def _reached(self, places: list[int]) -> list[int]:
         """These places and those that they lead to whose ranks are not known."""
-        reached = dict.fromkeys(places)
-        agenda = list(reached)
-        while agenda:
-            for after in self._after(agenda.pop()):
-                if after not in reached and after not in self._places:
-                    reached[after] = None
-                    agenda.append(after)
-        return list(reached)
+        met = self._settled.copy()
+        met[places] = True
+        reached = list(places)
+        for place in reached:
+            after = self._after(place)
+            fresh = after[~met[after]]
+            if len(fresh):
+                met[fresh] = True
+                reached += dict.fromkeys(fresh.tolist())
+        return reached
 
     def _relax(self, places: list[int]) -> None:
         """Lower the ranks of places until they are those of what they lead to; places without a way get none."""
@@ -76,9 +90,9 @@ class Ranks:
             changed = False
             for place in reversed(places):
                 rank = self._rank_of_place(place)
-                if rank < self._places.get(place, FAR):
+                if rank < self._places[place]:
                     self._places[place], changed = rank, True
-            spend(NS_PER_PLACE * len(places))
+        self._settled[places] = self._places[places] < FAR
 
     def _write(self, places: Iterable[int]) -> bool:
         """Write the code of these places; whether there was any."""
@@ -92,22 +106,34 @@ class Ranks:
                 continue  # said when it is needed
             written = True
         self._machine.follow_program()
+        self._follow_program()
         return written
 
-    def _after(self, place: int) -> list[int]:
+    def _follow_program(self) -> None:
+        """Make room for code that was written."""
+        more = len(self._machine.code) - len(self._places)
+        if more > 0:
+            self._places = np.append(self._places, np.full(more, FAR, dtype=np.int64))
+            self._settled = np.append(self._settled, np.zeros(more, dtype=np.bool_))
+
+    def _after(self, place: int) -> Int32:
         """The places whose ranks make that of a place."""
         machine = self._machine
         operation, first, second = machine.code[place].tolist()
         if operation == ANY:
-            found: list[int] = machine.alternatives[first:second].tolist()
-            return found
-        if operation == TOKEN:
-            return []  # which no byte reads
-        return [*([int(machine.entries[first])] if operation == CALL else []), *machine.places_after(place)]
+            found: Int32 = machine.alternatives[first:second]
+        elif operation == NAMES:
+            found = np.append(machine.named(place), np.array(machine.after_other(place), dtype=np.int32))
+        elif operation == TOKEN:  # which no byte reads
+            found = np.empty(0, dtype=np.int32)
+        else:
+            calls = [int(machine.entries[first])] if operation == CALL else []
+            found = np.array([*calls, *machine.places_after(place)], dtype=np.int32)
+        spend(NS_PER_PLACE + NS_PER_AFTER * len(found))
+        return found
 
     def _rank_of_place(self, place: int) -> int:
-        operation = int(self._machine.code[place, OPERATION])
-        ranks = [self._places.get(after, FAR) for after in self._after(place)]
+        operation, ranks = int(self._machine.code[place, OPERATION]), self._places[self._after(place)]
         if operation == CALL:
-            return sum(ranks)
-        return min(ranks, default=FAR) + (operation != ANY)
+            return int(ranks.sum())
+        return int(ranks.min(initial=FAR)) + (operation != ANY)
