@@ -20,6 +20,8 @@ from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
 from tokdfa.json_schema.lower_value import NAME_BYTES, NAME_WORK, ValueWriter
 from tokdfa.json_schema.object_plan import plan_object
 from tokdfa.json_schema.object_states import Members, ObjectStates
+from tokdfa.json_schema.string_set import StringSet
+from tokdfa.program.builder import split_names
 from tokdfa.program.program import ANY, CALL, NAMES, RETURN_PLACE, TERMINAL
 
 if TYPE_CHECKING:
@@ -44,39 +46,52 @@ class ObjectWriter(ValueWriter):
         if self.oracle.distinct and plan.may_repeat:
             self.open_names = "limited" if plan.is_limited or self.open_names == "limited" else "endless"
         is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands and not clause.choices
-        if is_plain and not plan.remembered and not (self.any_order and plan.names):
+        is_one_table = len(split_names(plan.names + plan.excluded)) <= 1
+        if is_plain and is_one_table and not plan.remembered and not (self.any_order and plan.names):
             is_fixed = self.oracle.compares and not plan.kinds  # see `tokdfa.json_schema.unique_items`
             return self._chain(plan, () if is_fixed else clause.required)
         return _StateLowering(self, clause, plan).lower()
 
-    def table_of(self, plan: ObjectPlan) -> int:
-        """The table of the names that a plan speaks of; those that cannot be there come last. -1 if there are none."""
+    def tables_of(self, plan: ObjectPlan) -> list[tuple[int, int]]:
+        """The tables of the names that a plan speaks of, and the index of the first name of each; names that cannot be
+        there come last.
+        """
         names = plan.names + plan.excluded
         spend(NAME_WORK * len(names), NAME_BYTES * len(names))
-        return self.name_table(names, self.escapes) if names else -1
+        return self.name_tables_of(names, self.escapes)
 
-    def member(self, plan: ObjectPlan, table: int, low: int, targets: Sequence[int], kinds: Sequence[int]) -> int:
+    def member(
+        self, plan: ObjectPlan, tables: list[tuple[int, int]], low: int, targets: Sequence[int], kinds: Sequence[int]
+    ) -> int:
         """The place of a member's name: declared ones from `low` on, and kinds, by the places that follow each.
 
         `kinds`: for each kind of the plan the place after its name, or REFUSED; or empty.
         """
-        places, other = self._other_names(plan, table, kinds)
-        if table >= 0 and (other >= 0 or any(target != REFUSED for target in targets)):
-            for begin, run in _runs(targets):
-                places.append(self.names(table, low + begin, low + begin + len(run) - 1, run, other))
+        places, other = self._other_names(plan, tables, kinds)
+        for table, first in tables:
+            past = first + len(self.name_tables[table].names)
+            here = targets[max(first - low, 0) : max(past - low, 0)]
+            start = max(low, first) - first
+            for begin, run in _runs(here):
+                places.append(self.names(table, start + begin, start + begin + len(run) - 1, run, other))
                 other = -1
             if other >= 0:
                 places.append(self.names(table, 0, -1, (), other))
         return self.any_of(places)
 
-    def _other_names(self, plan: ObjectPlan, table: int, kinds: Sequence[int]) -> tuple[list[int], int]:
-        """The places of undeclared names, and of what reads those that are in no table, or -1."""
+    def _other_names(
+        self, plan: ObjectPlan, tables: list[tuple[int, int]], kinds: Sequence[int]
+    ) -> tuple[list[int], int]:
+        """The places of undeclared names, and of what reads those that are not in the only table, or -1."""
         places, other = [], -1
         for kind, place in zip(plan.kinds, kinds, strict=False):
             if place == REFUSED:
                 continue
-            text = self.read_string(kind.names, place)
-            if kind.names is ANY_STRING and table >= 0 and other < 0:
+            names = kind.names
+            if names is ANY_STRING and len(tables) > 1:  # a NAMES knows one table only
+                names = StringSet(not_values=frozenset(plan.names + plan.excluded))
+            text = self.read_string(names, place)
+            if names is ANY_STRING and tables and other < 0:
                 other = text
             else:
                 places.append(text)
@@ -84,7 +99,7 @@ class ObjectWriter(ValueWriter):
 
     def _chain(self, plan: ObjectPlan, first: tuple[str, ...]) -> int:
         """A plain object; `first`: names that may come first, in this order, if all others are of one kind."""
-        table = self.table_of(plan)
+        table = next((table for table, _ in self.tables_of(plan)), -1)
         others, after, more = self._others(plan, table) if plan.kinds else (([], -1), self.close_object, -1)
         starts = [more] if more >= 0 else []
         if plan.names:
@@ -106,9 +121,10 @@ class ObjectWriter(ValueWriter):
         (kind, *more_kinds) = plan.kinds
         if more_kinds or kind.names is not ANY_STRING or table < 0:
             kinds = [self.read(self.colon, self.value(kind.value, after)) for kind in plan.kinds]
-            more = self.member(plan, table, 0, (), kinds)
+            tables = [(table, 0)] if table >= 0 else []
+            more = self.member(plan, tables, 0, (), kinds)
             self.entries[loop] = self.any_of([self.read(self.comma, more), close])
-            return self._other_names(plan, table, kinds), after, more
+            return self._other_names(plan, tables, kinds), after, more
         # as above, of what most objects are, with fewer calls
         value = self.value(kind.value, after)
         place, begin, choice = len(code) // 3, len(self.arguments), len(alternatives)
@@ -246,7 +262,7 @@ class _StateLowering:
     def __init__(self, writer: ObjectWriter, clause: ObjectClause, plan: ObjectPlan) -> None:
         self.writer, self.plan = writer, plan
         self.states = ObjectStates(writer.oracle, clause, plan, writer.any_order)
-        self.table = writer.table_of(plan)
+        self.tables = writer.tables_of(plan)
         self._places: dict[Members, int] = {}
 
     def lower(self) -> int:
@@ -276,7 +292,7 @@ class _StateLowering:
         low, high = (min(declared), max(declared)) if declared else (0, -1)
         targets = [writer.any_of(declared[k]) if k in declared else REFUSED for k in range(low, high + 1)]
         others = [writer.any_of(places) if places else REFUSED for places in kinds]
-        return [self.writer.member(plan, self.table, low, targets, others)]
+        return [self.writer.member(plan, self.tables, low, targets, others)]
 
     def _free_names(self, state: Members) -> list[int]:
         """`_names` of a free object that has begun. Of the names that may come a text has few: the code behind each
@@ -290,7 +306,7 @@ class _StateLowering:
         for place, k in enumerate(left, first):
             targets[k] = place
         others = [self._member(kind.value, follow(state, ~k)) for k, kind in enumerate(plan.kinds)]
-        return [self.writer.member(plan, self.table, 0, targets, others)] if left or others else []
+        return [self.writer.member(plan, self.tables, 0, targets, others)] if left or others else []
 
     def _named(self, state: Members, index: int) -> int:
         """The place after a declared name, with the code of what follows its value, which its text will have, too."""

@@ -213,8 +213,11 @@ class ValueWriter(ProgramBuilder, ABC):
         if strings.values is not None:
             spend(NAME_WORK * len(strings.values), NAME_BYTES * len(strings.values))
             values = tuple(sorted(text for text in strings.values if strings.holds(text)))
-            table = self.name_table(values, self.escapes)
-            return self.names(table, 0, len(values) - 1, (following,) * len(values), -1)
+            places = []
+            for table, _ in self.name_tables_of(values, self.escapes):
+                count = len(self.name_tables[table].names)
+                places.append(self.names(table, 0, count - 1, (following,) * count))
+            return self.any_of(places)
         if strings.simple:
             return self.counted(strings.min_length, strings.max_length, following)
         plain, low, high = strings.apart

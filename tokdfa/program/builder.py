@@ -9,6 +9,7 @@ What is written so far, and how more is written when it is first needed, is a `G
 from __future__ import annotations
 
 from operator import attrgetter, itemgetter
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Self
 
 from tokdfa.errors import EmptyLanguageError
@@ -23,6 +24,7 @@ from tokdfa.program.program import (
     NAMES,
     NAMES_TARGETS,
     RETURN_PLACE,
+    TABLE_CHARACTERS,
     TERMINAL,
     TOKEN,
     UNBOUNDED,
@@ -43,6 +45,21 @@ GROWING = (
     "written",
 )
 _growing, _copy_of = attrgetter(*GROWING), itemgetter(slice(None))
+
+
+def split_names(names: tuple[str, ...]) -> list[tuple[int, int]]:
+    """First and past of each stretch of names that one table takes; most lists are one. O(length of the names)."""
+    if sum(map(len, names)) <= TABLE_CHARACTERS // 2:  # characters beyond U+FFFF count twice
+        return [(0, len(names))] if names else []
+    found, first, size, before = [], 0, 0, ""
+    for index, name in enumerate(names):
+        own = name[len(commonprefix((before, name))) :]  # noqa: RUF071  strings, no paths
+        units = len(own.encode("utf-16-le", "surrogatepass")) // 2
+        if index > first and size + units > TABLE_CHARACTERS:
+            found.append((first, index))
+            first, size, units = index, 0, len(name.encode("utf-16-le", "surrogatepass")) // 2
+        size, before = size + units, name
+    return [*found, (first, len(names))]
 
 
 class ProgramBuilder(GrowingCode):
@@ -101,6 +118,12 @@ class ProgramBuilder(GrowingCode):
             self.name_tables.append(NameTable.of(names, escapes))
             number = self._table_numbers[key] = len(self.name_tables) - 1
         return number
+
+    def name_tables_of(self, names: tuple[str, ...], escapes: Escapes = "all") -> list[tuple[int, int]]:
+        """(number, index of its first name) of tables that have the names in their order: one, unless it were too
+        large. O(length of the names). Raises as `name_table`.
+        """
+        return [(self.name_table(names[first:past], escapes), first) for first, past in split_names(names)]
 
     def frame(self, name: str | Callable[[], str]) -> int:
         """The number of a new frame; `enter` says later where it begins. `name`: or what makes it, if anybody asks."""

@@ -83,6 +83,9 @@ NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_TARGETS = range(5)
 COUNTED_TERMINAL, COUNTED_MINIMUM, COUNTED_CAP, COUNTED_NEXT, COUNTED_BEYOND = range(5)
 #: Characters that one COUNTED counts at most, and times the states of its automaton: these must fit an item's 21 bits.
 COUNT_LIMIT, COUNT_STATES = 90_000, (1 << 21) - 2
+#: Characters that one table of names may have which none of its names shares with the one before: with nine states for
+#: each, they must fit an item's 21 bits.
+TABLE_CHARACTERS = 200_000
 #: More characters than any text has.
 UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
 #: Instructions that may be written before a program is saved.

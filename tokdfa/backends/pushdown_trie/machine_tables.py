@@ -186,6 +186,11 @@ class MachineTables:
         """Memory of all tables in bytes that have no entries by row."""
         return sum(getattr(self, name).nbytes for name in a.MACHINE_FIELDS if name not in a.BY_ROW)
 
+    @property
+    def _text_bytes(self) -> int:
+        """`_other_bytes` without those of the program, which are there before the first text."""
+        return sum(getattr(self, name).nbytes for name in a.REUSED if name not in a.BY_ROW)
+
     def grow(self, status: int) -> None:
         """Make the room that a kernel asked for. Raises LimitExceeded or MachineFull."""
         is_scratch = status == a.NEEDS_SCRATCH
@@ -198,7 +203,7 @@ class MachineTables:
             )
         if is_scratch:
             self._allocate_scratch(2 * self.scratch_room)
-        elif self._other_bytes > self.max_bytes:
+        elif self._text_bytes > self.max_bytes:
             raise MachineFull(self.max_bytes)
         else:
             self._grow_tables(status)
