@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from typing import Any
 
@@ -107,7 +108,6 @@ def test_a_loop_in_place_adds_nothing(schema: Any, valid: list[Any], invalid: li
     "schema",
     [
         {"not": {"$ref": "#"}},
-        {"anyOf": [{"$ref": "#"}, {"type": "string"}]},
         {"oneOf": [{"type": "string"}, {"$ref": "#"}]},
         {"if": {"type": "string"}, "then": {"$ref": "#"}},
         {"dependentSchemas": {"a": {"$ref": "#"}}},
@@ -117,6 +117,67 @@ def test_a_loop_in_place_under_a_choice_is_refused(schema: Any) -> None:
     shape_builder, root, _ = expand(schema)
     with pytest.raises(SchemaUnsupported, match="in place, under a choice"):
         shape_builder.shape_of(root)
+
+
+@pytest.mark.parametrize(
+    ("schema", "valid", "invalid"),
+    [
+        ({"anyOf": [{"$ref": "#"}, {"type": "string"}]}, ["a"], [1, None]),
+        ({"anyOf": [{"type": "string"}, {"$ref": "#"}]}, ["a"], [1, None]),
+        ({"anyOf": [{"type": "string"}, {"allOf": [{"$ref": "#"}, {"maxLength": 1}]}]}, ["ab"], [1]),
+        ({"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}],
+          "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}, {"const": 1}]},
+                    "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"const": 2}]}}}, [1, 2], [3]),
+        ({"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#"}}, {"$ref": "#"}]},
+         ["a", [], [["a"]]], [1, [1]]),
+        ({"not": {"$ref": "#/$defs/a"}, "$defs": {"a": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/a"}]}}},
+         [1], ["a"]),
+    ],
+)  # fmt: skip
+def test_a_loop_under_anyof_adds_no_value(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
+    shape_builder, root, _ = expand(schema)
+    assert shape_builder.has_value(root)
+    assert all(holds(shape_builder, root, value) for value in valid)
+    assert not any(holds(shape_builder, root, value) for value in invalid)
+
+
+def test_a_loop_that_no_value_leaves_is_empty() -> None:
+    shape_builder, root, _ = expand({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]})
+    assert not shape_builder.has_value(root)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_loops_under_anyof_are_least_solutions(seed: int) -> None:
+    """Against Kleene's iteration over sets of values: definitions refer to each other by anyOf and allOf."""
+    draw = random.Random(seed)
+    values = [None, 1, "a", True]
+    names = ["a", "b", "c"][: draw.randint(1, 3)]
+
+    def part(depth: int) -> Any:
+        if depth == 0 or draw.random() < 0.4:
+            is_reference = draw.random() < 0.5
+            return {"$ref": f"#/$defs/{draw.choice(names)}"} if is_reference else {"enum": draw.sample(values, 2)}
+        return {draw.choice(("anyOf", "anyOf", "allOf")): [part(depth - 1) for _ in range(draw.randint(1, 3))]}
+
+    definitions = {name: {"anyOf": [part(2), part(1)]} for name in names}  # so every loop has an anyOf on it
+    found: dict[str, list[Any]] = {name: [] for name in names}
+
+    def meaning(schema: Any) -> list[Any]:
+        if "enum" in schema:
+            return [value for value in values if any(value is each for each in schema["enum"])]
+        if "$ref" in schema:
+            return found[schema["$ref"].rsplit("/", 1)[1]]
+        ((keyword, parts),) = schema.items()
+        chosen = [meaning(each) for each in parts]
+        quantifier = any if keyword == "anyOf" else all
+        return [value for value in values if quantifier(any(value is each for each in one) for one in chosen)]
+
+    for _ in range(4 * len(names) + 1):
+        found = {name: meaning(schema) for name, schema in definitions.items()}
+    shape_builder, root, _ = expand({"$ref": "#/$defs/a", "$defs": definitions})
+    expected = found["a"]
+    assert [value for value in values if holds(shape_builder, root, value)] == expected
+    assert shape_builder.has_value(root) == bool(expected)
 
 
 def test_a_loop_in_place_is_not_kept_by_those_inside_of_it() -> None:

@@ -96,18 +96,20 @@ class Emptiness(Oracle):
     def _ask_meanwhile(self, state: State) -> bool:
         """`has_value` while shapes are being made, which are set aside; True if it depends on these."""
         asked, lowest, doubtful = self.asked, self._lowest, self.doubtful
-        active, choices, loop, left_out = self.active, self.choices, self.loop, self.left_out
+        active, choices, unions = self.active, self.choices, self.unions
+        loop, left_out = self.loop, self.left_out
         added = active.keys() - self.set_aside
         self.set_aside |= added
         self.asked, self._lowest, self.doubtful = {}, 1 << 30, {}
-        self.active, self.choices, self.loop = {}, 0, NO_LOOP
+        self.active, self.choices, self.unions, self.loop = {}, 0, 0, NO_LOOP
         try:
             return self.has_value(state)
         except InProgress:
             return True
         finally:
             self.asked, self._lowest, self.doubtful = asked, lowest, doubtful
-            self.active, self.choices, self.loop, self.left_out = active, choices, loop, left_out
+            self.active, self.choices, self.unions = active, choices, unions
+            self.loop, self.left_out = loop, left_out
             self.set_aside -= added
 
     def shape_has_value(self, shape: Shape) -> bool:

@@ -55,7 +55,7 @@ class Oracle(ABC):
     #: Whether a keyword was left out since this was set to False.
     left_out = False
     #: Choices and complements around what is being made.
-    choices = 0
+    choices = unions = 0
     #: The outermost literal that a loop has come back to, as its position in `active`.
     loop = NO_LOOP
 
@@ -83,8 +83,9 @@ class Oracle(ABC):
         #: Shapes of literals that are known, and literals in whose shapes keywords are left out.
         self.literals: dict[int, Shape] = {}
         self.loose: set[int] = set()
-        #: Literals whose shapes are being made, from the outside in: each with how many choices enclosed it.
-        self.active: dict[int, int] = {}
+        #: Literals whose shapes are being made, from the outside in: each with how many choices and anyOfs enclosed
+        #: it.
+        self.active: dict[int, tuple[int, int]] = {}
         #: Literals whose shapes somebody further out is making.
         self.set_aside: set[int] = set()
         #: States of which it is asked whether they have a value, from the outside in: each with its position.

@@ -5,7 +5,10 @@ branch and none of the others, type by type. A branch of oneOf is only joined wi
 overlap with, which `emptiness` decides; mostly there are none.
 
 A literal that comes up again while its own shape is made is a loop in place. Where all on the way must hold at once, it
-adds nothing; where there is a choice or a complement on the way, the schema means nothing certain and is refused.
+adds nothing: ``V: string and V`` is string. Under an anyOf, it holds no value that the other alternatives do not hold,
+the least solution: ``V: string or V`` is string, too. Unions and intersections distribute over each other, so to put
+nothing in its place once is that solution. Under any other choice, or a complement, the schema means nothing certain
+and is refused.
 """
 
 from __future__ import annotations
@@ -128,16 +131,17 @@ class ShapeBuilder(Emptiness):
         if literal in self.set_aside:
             raise InProgress
         if literal in self.active:
-            if self.active[literal] != self.choices:
+            choices, unions = self.active[literal]
+            if choices != self.choices:
                 raise SchemaUnsupported("the schema refers to itself in place, under a choice", node.pointer, "$ref")
             self.loop = min(self.loop, list(self.active).index(literal))
-            return ANYTHING
+            return ANYTHING if unions == self.unions else IMPOSSIBLE
         if len(self.active) > MAX_DEPTH:
             raise SchemaUnsupported(f"more than {MAX_DEPTH} schemas apply to one value", node.pointer, "allOf")
         position = len(self.active)
         if not position:
             self.loop = NO_LOOP  # whatever an error left there
-        self.active[literal] = self.choices
+        self.active[literal] = self.choices, self.unions
         try:
             found = self._complement(node, literal) if literal & 1 else self._positive(node)
         finally:
@@ -221,7 +225,7 @@ class ShapeBuilder(Emptiness):
                 for state in literals:
                     shape = self._join(shape, self.shape_of(state), node, keyword)
                 return shape
-            return self._choose(lambda: self._any_of(literals) if keyword == "anyOf" else self._one_of(node, literals))
+            return self._any_of(literals) if keyword == "anyOf" else self._choose(lambda: self._one_of(node, literals))
         if keyword == "not":
             return self._choose(lambda: self.negated(self.part(node, value, keyword)))
         if keyword == "if":
@@ -248,7 +252,11 @@ class ShapeBuilder(Emptiness):
         return ANYTHING if literal == NEVER else self.literal(literal ^ 1)
 
     def _any_of(self, states: list[State]) -> Shape:
-        return unite([self.shape_of(state) for state in states])
+        self.unions += 1
+        try:
+            return unite([self.shape_of(state) for state in states])
+        finally:
+            self.unions -= 1
 
     def _one_of(self, node: Node, states: list[State]) -> Shape:
         shapes = [self.shape_of(state) for state in states]
