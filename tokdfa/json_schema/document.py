@@ -149,7 +149,7 @@ class Document:
         self.has_ids = bool(self._documents) or f'"{id_keyword}"' in text
         if isinstance(root, dict) and not isinstance(root.get(id_keyword, ""), str):
             # the library would not say it so
-            raise SchemaError(f"an id is a text, not {_shorten(root[id_keyword])}", "", id_keyword)
+            raise SchemaError(f"an id is a text, not {shorten(root[id_keyword])}", "", id_keyword)
         #: Resource -> the names of its dynamic anchors.
         self._anchors: dict[str, frozenset[str]] = {}
         #: Identity of a resource's contents -> its URI.
@@ -165,7 +165,7 @@ class Document:
         is_object = isinstance(schema, dict)
         if not is_object and not isinstance(schema, bool):
             place = (parent.pointer if parent else "") + written_key(key)
-            raise SchemaError(f"a schema is an object or a boolean, not {_shorten(schema)}", place, "schema")
+            raise SchemaError(f"a schema is an object or a boolean, not {shorten(schema)}", place, "schema")
         nodes = self.nodes
         if not len(nodes) % NODES_AT_ONCE:
             spend(NODES_AT_ONCE * NS_PER_NODE, NODES_AT_ONCE * BYTES_PER_NODE)
@@ -203,7 +203,7 @@ class Document:
     def target(self, node: Node, keyword: str, reference: str) -> Node:
         """The node that a reference in `node` leads to. Raises SchemaError or SchemaUnsupported."""
         if not isinstance(reference, str):
-            raise SchemaError(f"a reference is a string, not {_shorten(reference)}", node.pointer, keyword)
+            raise SchemaError(f"a reference is a string, not {shorten(reference)}", node.pointer, keyword)
         if reference == "#" and node.resolver is None:
             return self.root
         if reference.startswith("#/") and node.resolver is None:
@@ -265,7 +265,7 @@ class Document:
             if there in self._unread:
                 return self._unread[there]
         except Unresolvable:
-            known = f"; the registry has {_shorten(sorted(self._documents))}" if self._documents else ""
+            known = f"; the registry has {shorten(sorted(self._documents))}" if self._documents else ""
             advice = f"leads to another document; give that as one of registry, or put it into $defs{known}"
             return SchemaUnsupported(f"{reference!r} {advice}", node.pointer, keyword)
         except ValueError:
@@ -441,6 +441,7 @@ def _dynamic_anchors(schema: Any, is_outermost: bool = True) -> Iterator[str]:
             yield from _dynamic_anchors(value, False)
 
 
-def _shorten(value: Any) -> str:
+def shorten(value: Any) -> str:
+    """A value as JSON, its end cut off where it is long."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 40 else text[:39] + "…"

@@ -26,6 +26,7 @@ from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_NODES
 from tokdfa.json_schema.lazy_frames import survey_states
 from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectWriter
+from tokdfa.json_schema.metaschema import check_document
 from tokdfa.json_schema.shape_builder import ShapeBuilder
 from tokdfa.json_schema.unique_items import find_locations
 from tokdfa.program.program import RETURN_PLACE
@@ -65,6 +66,8 @@ def lower_and_remember(
     while True:
         document = Document(constraint.text, constraint.registry, constraint.asserts)
         try:
+            if not left_out:
+                check_document(document)
             oracle = ShapeBuilder(document, left_out, constraint.duplicates == "refused", items)
             lowering = _prelude(constraint.spelling).of_schema(oracle)
             program = lowering.lower(constraint, names)
