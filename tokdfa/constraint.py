@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
+from tokdfa.core.schema_forms import unwrapped, unwrapped_text
 from tokdfa.core.schema_registry import registry_text
 from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, OptionError, nearest
 
@@ -211,7 +212,8 @@ class Grammar(Constraint):
 
 @dataclass(frozen=True)
 class JsonSchema(Constraint):
-    """All JSON texts that are valid under a schema, given as a dict, a bool or JSON text.
+    """All JSON texts that are valid under a schema, given as a dict, a bool or JSON text, or in a wrapper of requests
+    (`tokdfa.core.schema_forms`).
 
     The schema is read by the draft that its ``$schema`` declares (4, 6, 7, 2019-09, 2020-12; 2020-12 if none). How the
     values may be written is part of the constraint:
@@ -404,11 +406,10 @@ def _schema_text(schema: Any) -> str:
         raise ArgumentError(f"schema is a dict, a bool or JSON text, not a {type(schema).__name__}")
     try:
         if not isinstance(schema, str):
-            return json.dumps(schema, allow_nan=False)
-        DECODER.decode(schema)
+            return json.dumps(unwrapped(schema), allow_nan=False)
+        return unwrapped_text(schema, DECODER.decode(schema))
     except (ValueError, TypeError, RecursionError) as error:
         raise OptionError(f"the schema is not JSON: {error}") from None
-    return schema
 
 
 def _refuse_constant(name: str) -> NoReturn:

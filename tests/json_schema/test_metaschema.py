@@ -14,8 +14,9 @@ import pytest
 from jsonschema import Draft4Validator, Draft6Validator, Draft7Validator, Draft201909Validator, Draft202012Validator
 
 import tokdfa
+from tests.walks import accepts
 from tokdfa.errors import SchemaError
-from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, Document
+from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, DRAFTS, Document
 from tokdfa.json_schema.metaschema import CHECKS, check_schema, formats_of, unknown_keywords
 from tokdfa.lab.measure.schema_corpus import read_cases
 
@@ -133,3 +134,37 @@ def test_unknown_keywords_and_formats_have_places() -> None:
     assert not check_schema(schema, DRAFT_2020)
     assert check_schema({"properties": {"typ": {"type": "string"}}}, DRAFT_2020)
     assert list(formats_of(schema, DRAFT_2020)) == [("/$defs/a", "emial")]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("end", ["", "#"])
+@pytest.mark.parametrize("draft", range(5))
+def test_drafts_are_known_by_either_scheme(scheme: str, end: str, draft: int) -> None:
+    name = next(uri for uri, each in DRAFTS.items() if each == draft).partition("://")[2]
+    assert Document(json.dumps({"$schema": f"{scheme}://{name}{end}"})).draft == draft
+
+
+@pytest.mark.parametrize(
+    ("schema", "takes_null"),
+    [
+        ({"type": "string", "nullable": True}, True),
+        ({"type": ["string", "integer"], "nullable": True}, True),
+        ({"type": ["string", "null"], "nullable": True}, True),
+        ({"type": "string", "nullable": False}, False),
+        ({"type": "string", "nullable": True, "$schema": "http://json-schema.org/draft-07/schema#"}, False),
+        ({"type": "string", "enum": ["a"], "nullable": True}, False),  # OpenAPI 3.0.3: null is then among the values
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer", "nullable": True}}}, True),
+        ({"const": {"type": "string", "nullable": True}}, False),
+    ],
+)
+def test_nullable_of_openapi(schema: Any, takes_null: bool) -> None:
+    assert accepts(tokdfa.compile(tokdfa.JsonSchema(schema), BYTES).start(), "null") == takes_null
+
+
+def test_nullable_inside_of_an_object() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object", "nullable": True}}, "discriminator": {}}
+    matcher = tokdfa.compile(tokdfa.JsonSchema(schema), BYTES).start
+    assert accepts(matcher(), '{"a": null}')
+    assert accepts(matcher(), '{"a": {}}')
+    assert not accepts(matcher(), '{"a": 1}')
+    assert not accepts(matcher(), "null")

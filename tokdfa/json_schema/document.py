@@ -40,7 +40,9 @@ DRAFTS = {
     "https://json-schema.org/draft/2019-09/schema": DRAFT_2019,
     "https://json-schema.org/draft/2020-12/schema": DRAFT_2020,
 }
-DRAFT_3 = "http://json-schema.org/draft-03/schema"
+#: The same without the scheme, which people mix up.
+_DRAFTS_BY_NAME = {uri.partition("://")[2]: draft for uri, draft in DRAFTS.items()}
+_DRAFT_3 = "json-schema.org/draft-03/schema"
 
 
 def _refuse_constant(name: str) -> None:
@@ -405,10 +407,10 @@ def declared_draft(schema: Any, default: int, pointer: str) -> int:
     declared = schema.get("$schema") if isinstance(schema, dict) else None
     if not isinstance(declared, str):
         return default
-    name = declared.rstrip("#")
-    if name == DRAFT_3:
+    name = declared.removeprefix("http://").removeprefix("https://").rstrip("#")
+    if name == _DRAFT_3:
         raise SchemaUnsupported("draft 3 is not read; drafts 4, 6, 7, 2019-09 and 2020-12 are", pointer, "$schema")
-    return DRAFTS.get(name, default)
+    return _DRAFTS_BY_NAME.get(name, default)
 
 
 def _find_misnamed(schema: Any) -> tuple[str, str] | None:

@@ -26,7 +26,7 @@ from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_NODES
 from tokdfa.json_schema.lazy_frames import survey_states
 from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectWriter
-from tokdfa.json_schema.metaschema import check_document
+from tokdfa.json_schema.metaschema import check_document, take_nullable
 from tokdfa.json_schema.shape_builder import ShapeBuilder
 from tokdfa.json_schema.unique_items import find_locations
 from tokdfa.program.program import RETURN_PLACE
@@ -68,6 +68,7 @@ def lower_and_remember(
         try:
             if not left_out:
                 check_document(document)
+            take_nullable(document)
             oracle = ShapeBuilder(document, left_out, constraint.duplicates == "refused", items)
             lowering = _prelude(constraint.spelling).of_schema(oracle)
             program = lowering.lower(constraint, names)

@@ -81,6 +81,19 @@ def check_schema(root: Any, draft: int, is_mixed: bool = False) -> bool:
         raise
 
 
+def take_nullable(document: Document) -> None:
+    """Let ``nullable: true`` beside `type` add null, as OpenAPI 3.0 has it, in a document that declares no draft. It
+    changes the document; O(keywords) if the word occurs.
+    """
+    root = document.root.schema
+    if '"nullable"' not in document.text or not isinstance(root, dict) or "$schema" in root:
+        return
+    for _, schema, _ in _walk(root, document.draft, False, ""):
+        if isinstance(schema, dict) and schema.get("nullable") is True and "type" in schema:
+            types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+            schema["type"] = [*types, *(["null"] if "null" not in types else [])]
+
+
 def _check(root: Any, draft: int, is_mixed: bool) -> bool:
     """`check_schema`; what is wrong is a ValueError without a place."""
     get, all_known, count = CHECKS[draft].get, True, 0
