@@ -123,6 +123,10 @@ class ArgumentError(OptionError, TypeError):
     """A public function was given an argument of the wrong type, or of a value that it cannot take."""
 
 
+class ConstraintWarning(UserWarning):
+    """Parts of a constraint that mean nothing, such as a misspelled keyword of a JSON schema."""
+
+
 class UnsupportedConstraint(TokdfaError):
     """A backend cannot compile this constraint; the message says which part and which backend can."""
 

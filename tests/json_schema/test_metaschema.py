@@ -17,7 +17,7 @@ import tokdfa
 from tests.walks import accepts
 from tokdfa.errors import SchemaError
 from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, DRAFTS, Document
-from tokdfa.json_schema.metaschema import CHECKS, check_schema, formats_of, unknown_keywords
+from tokdfa.json_schema.metaschema import CHECKS, check_schema, find_errors, find_keywords
 from tokdfa.lab.measure.schema_corpus import read_cases
 
 BYTES = tokdfa.load_tokenizer("bytes").vocabulary
@@ -127,13 +127,20 @@ def test_data_is_no_schema() -> None:
     assert is_allowed(schema, DRAFT_2020)
 
 
-def test_unknown_keywords_and_formats_have_places() -> None:
-    schema = {"properties": {"typ": {"typ": "string"}}, "$defs": {"a": {"format": "emial", "x-note": 1}}}
-    found = [(unknown.pointer, unknown.keyword) for unknown in unknown_keywords(schema, DRAFT_2020)]
-    assert found == [("/properties/typ", "typ"), ("/$defs/a", "x-note")]
+def test_keywords_have_places() -> None:
+    schema = {"properties": {"typ": {"typ": "string"}}, "$defs": {"a": {"format": "emial", "x-note": 1}}, "items": True}
+    found = [(each.pointer, each.keyword) for each in find_keywords(schema, DRAFT_2020)]
+    inside = [("/properties/typ", "typ"), ("/$defs/a", "format"), ("/$defs/a", "x-note")]
+    assert found == [("", "properties"), ("", "$defs"), ("", "items"), *inside]
     assert not check_schema(schema, DRAFT_2020)
     assert check_schema({"properties": {"typ": {"type": "string"}}}, DRAFT_2020)
-    assert list(formats_of(schema, DRAFT_2020)) == [("/$defs/a", "emial")]
+
+
+def test_all_errors_are_found() -> None:
+    schema = {"type": "strng", "properties": {"a": 5, "b": {"minimum": "1", "pattern": "["}}, "required": "a"}
+    found = [(error.pointer, error.keyword) for error in find_errors(schema, DRAFT_2020)]
+    inside = [("/properties/b", "minimum"), ("/properties/b", "pattern")]
+    assert found == [("", "type"), ("", "required"), ("/properties/a", "schema"), *inside]
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -157,6 +164,7 @@ def test_drafts_are_known_by_either_scheme(scheme: str, end: str, draft: int) ->
         ({"const": {"type": "string", "nullable": True}}, False),
     ],
 )
+@pytest.mark.filterwarnings("ignore:nullable at")
 def test_nullable_of_openapi(schema: Any, takes_null: bool) -> None:
     assert accepts(tokdfa.compile(tokdfa.JsonSchema(schema), BYTES).start(), "null") == takes_null
 

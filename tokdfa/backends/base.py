@@ -25,7 +25,7 @@ from tokdfa.backends.matcher import Matcher, StateMatcher
 from tokdfa.backends.max_tokens import EndingMatcher, shortest_path
 from tokdfa.backends.options import BUDGET_OPTIONS, NO_TOKENIZER, YES, Option, Support
 from tokdfa.constraint import check_constraint
-from tokdfa.core import budget
+from tokdfa.core import budget, notices
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.jit import expect_first_mask
 from tokdfa.errors import TokdfaError, UnknownNameError, UnsupportedConstraint
@@ -124,8 +124,16 @@ class Backend(ABC):
         if constraint.kind not in self._expected:
             self._expected.add(constraint.kind)
             expect_first_mask(self.name, constraint.kind)
-        with budget.spending(self.compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"):
+        is_first = notices.is_outermost()
+        with (
+            notices.collecting() as found,
+            budget.spending(self.compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"),
+        ):
             compiled = self._compile(constraint)
+        if found:
+            compiled.warnings = tuple(found)
+            if is_first:
+                notices.warn_of(compiled.warnings)
         return self.finish(compiled)
 
     def prepare(self, kind: str) -> None:  # noqa: B027 - most share nothing
@@ -198,6 +206,7 @@ class CompiledConstraint(ABC):
 
     #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
     dropped: tuple[Dropped, ...] = ()
+<<<<<<< HEAD
     #: Of a schema whose objects have no name twice: the names that the strategy does not remember, and a matcher must
     #: (`tokdfa.backends.unique_items`).
     open_names: OpenNames = "none"
@@ -205,6 +214,10 @@ class CompiledConstraint(ABC):
     may_open_names: bool = False
     #: Where a matcher must remember items that must differ.
     locations: Sequence[Location] = ()
+=======
+    #: Keywords of a JSON schema that mean nothing, and were probably meant to (`tokdfa.json_schema.suspects`).
+    warnings: tuple[Any, ...] = ()
+>>>>>>> a5e11cc2 (Misspelled keywords, unknown formats and keywords of other drafts give one warning with the place; an impossible schema names the impossible part; pydantic's formats are known)
     #: The class and the options of the backend that compiled it; None if it was made in another way.
     made_by: tuple[type[Backend], Mapping[str, Any]] | None = None
 

@@ -2,7 +2,8 @@ r"""The formats of the drafts as patterns of ours, written from the grammars of 
 
 Which names are asserted. A ``format`` that this table has is asserted, whatever the draft, unless `asserts` of a
 `tokdfa.constraint.JsonSchema` says otherwise: the drafts leave it to the implementation, and common validators assert
-all they know. Other names (``int32``, ``phone``) are annotations.
+all they know; so are those that pydantic writes (`tokdfa.json_schema.class_formats`). Other names (``int32``,
+``phone``) are annotations.
 
 Which language. Each format is what its standard says *and* the checker of the Python package `jsonschema` (with its
 format extras) accepts, so nothing is in it that either refuses. ``outside`` is a language that contains all that the
@@ -35,6 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tokdfa.errors import UnknownNameError, UnsupportedConstraint
+from tokdfa.json_schema.class_formats import CLASS_FORMATS
 from tokdfa.json_schema.regex_format import VALID_REGEX
 from tokdfa.json_schema.uri_formats import (
     ANY_URI,
@@ -54,7 +56,7 @@ class Format:
     """One format.
 
     `pattern`: found in its texts; `max_length`: in code points; `outside`: a pattern found in all texts that the
-    checker accepts, None if there is none; `large`: its automaton has more states than are worth making in advance.
+    checker accepts, None if none is known; `large`: its automaton has more states than are worth making in advance.
     """
 
     pattern: str
@@ -161,6 +163,11 @@ FORMATS: dict[str, Format] = {
     "regex": Format(rf"^{VALID_REGEX}$", None, large=True),
 }  # fmt: skip
 
+#: Those that no draft has (`tokdfa.json_schema.class_formats`).
+FORMATS_OF_CLASSES = {
+    name: Format(pattern, None, large=name.endswith("network")) for name, pattern in CLASS_FORMATS.items()
+}
+
 # RFC 8259 with arrays and objects three deep. RFC 4648 without bits that are lost; outside, RFC 2045, which has lines.
 _JSON_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*"'
 _JSON = rf"(?:null|true|false|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[Ee][+-]?\d+)?|{_JSON_STRING})"
@@ -183,11 +190,10 @@ CONTENTS: dict[str, Format] = {
 
 def find_format(name: str) -> Format:
     """The format or content of that name. Raises UnknownNameError."""
-    if name in CONTENTS:
-        return CONTENTS[name]
-    if name not in FORMATS:
+    found = FORMATS.get(name) or CONTENTS.get(name) or FORMATS_OF_CLASSES.get(name)
+    if found is None:
         raise UnknownNameError("asserted format", name, FORMATS)
-    return FORMATS[name]
+    return found
 
 
 def outside_of(name: str) -> str:

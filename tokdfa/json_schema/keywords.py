@@ -30,7 +30,7 @@ from tokdfa.json_schema.clauses import (
     Shape,
 )
 from tokdfa.json_schema.document import DRAFT_4, DRAFT_7, DRAFT_2020, Node
-from tokdfa.json_schema.formats import CONTENTS, FORMATS
+from tokdfa.json_schema.formats import CONTENTS, FORMATS, FORMATS_OF_CLASSES
 from tokdfa.json_schema.keyword_names import (
     ARRAY_KEYWORDS,
     CONTENT_KEYWORDS,
@@ -199,7 +199,7 @@ class Keywords:
         if pattern is not None:
             self._check_pattern("pattern", pattern)
         asserts, formats = self.oracle.document.asserts, []
-        if isinstance(name, str) and name in FORMATS and asserts != "required":
+        if isinstance(name, str) and asserts != "required" and (name in FORMATS or name in FORMATS_OF_CLASSES):
             formats.append(name)
         if asserts == "all" and self.draft == DRAFT_7:
             formats += self._contents()

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import SPELLING, JsonSchema
+from tokdfa.core import notices
 from tokdfa.core.budget import spend
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, intersect_states
@@ -28,6 +29,7 @@ from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectWriter
 from tokdfa.json_schema.metaschema import check_document, take_nullable
 from tokdfa.json_schema.shape_builder import ShapeBuilder
+from tokdfa.json_schema.suspects import find_suspects
 from tokdfa.json_schema.unique_items import find_locations
 from tokdfa.program.program import RETURN_PLACE
 
@@ -67,7 +69,8 @@ def lower_and_remember(
         document = Document(constraint.text, constraint.registry, constraint.asserts)
         try:
             if not left_out:
-                check_document(document)
+                for suspect in find_suspects(document, check_document(document)):
+                    notices.note(suspect)
             take_nullable(document)
             oracle = ShapeBuilder(document, left_out, constraint.duplicates == "refused", items)
             lowering = _prelude(constraint.spelling).of_schema(oracle)
@@ -115,6 +118,13 @@ class SchemaLowering(ObjectWriter):
         if constraint.max_nesting is not None:
             root = intersect_states(root, oracle.state(_nested(oracle, constraint.max_nesting)))
         if not oracle.has_value(root):
+            from tokdfa.json_schema.impossible import find_impossible
+
+            place = find_impossible(oracle)
+            raise EmptyLanguageError(
+                f"no value is valid under the schema, as none is at #{place}; nothing could be generated"
+            )
+        if oracle.distinct:
             raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
         if oracle.distinct and not names:
             from tokdfa.json_schema.distinct import find_repeatable

@@ -8,7 +8,7 @@ demands (https://json-schema.org/specification, one for each draft). Two things 
 are left to whoever follows them.
 
 What stands in `const`, `enum`, `default` and `examples` is data, and no schema. What a draft does not have is not
-checked. The walk keeps no places: when a check fails, `_locate` repeats it with pointers.
+checked. The walk keeps no places: when a check fails, `find_errors` repeats it with pointers.
 
 Cost: 0.2 µs a keyword; the syntax of a pattern 1 µs a character.
 """
@@ -53,31 +53,37 @@ _ANCHOR = {
 _NONE: tuple[Any, ...] = ()
 
 
-class Unknown(NamedTuple):
-    """A keyword that the draft of its schema does not have: the pointer of the schema, the keyword, the draft."""
+class Found(NamedTuple):
+    """A keyword in a document: the pointer and the draft of its schema, and its value."""
 
     pointer: str
     keyword: str
+    value: Any
     draft: int
 
 
 def check_document(document: Document) -> bool:
     """`check_schema` of a document; other documents of its registry are not looked at."""
+    return check_schema(document.root.schema, document.draft, is_mixed(document))
+
+
+def is_mixed(document: Document) -> bool:
+    """Whether schemas inside of a document may declare another draft."""
     root = document.root.schema
-    declared = document.text.count('"$schema"')
-    return check_schema(root, document.draft, declared > (isinstance(root, dict) and "$schema" in root))
+    return document.text.count('"$schema"') > (isinstance(root, dict) and "$schema" in root)
 
 
-def check_schema(root: Any, draft: int, is_mixed: bool = False) -> bool:
+def check_schema(root: Any, draft: int, mixed: bool = False) -> bool:
     """Check all schemas of a document, read with `Decimal` for numbers that are no integers; whether every keyword is
-    one of its draft (`unknown_keywords` says which are not).
+    one of its draft.
 
-    `is_mixed`: whether schemas inside may declare another draft. O(keywords). Raises SchemaError with the place.
+    `mixed`: whether schemas inside may declare another draft. O(keywords). Raises SchemaError with the place.
     """
     try:
-        return _check(root, draft, is_mixed)
+        return _check(root, draft, mixed)
     except ValueError:
-        _locate(root, draft, is_mixed, "")
+        for error in find_errors(root, draft, mixed):
+            raise error from None
         raise
 
 
@@ -88,13 +94,13 @@ def take_nullable(document: Document) -> None:
     root = document.root.schema
     if '"nullable"' not in document.text or not isinstance(root, dict) or "$schema" in root:
         return
-    for _, schema, _ in _walk(root, document.draft, False, ""):
+    for _, schema, _ in _walk(root, document.draft, False):
         if isinstance(schema, dict) and schema.get("nullable") is True and "type" in schema:
             types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
             schema["type"] = [*types, *(["null"] if "null" not in types else [])]
 
 
-def _check(root: Any, draft: int, is_mixed: bool) -> bool:
+def _check(root: Any, draft: int, mixed: bool) -> bool:
     """`check_schema`; what is wrong is a ValueError without a place."""
     get, all_known, count = CHECKS[draft].get, True, 0
     waiting = [root]
@@ -106,7 +112,7 @@ def _check(root: Any, draft: int, is_mixed: bool) -> bool:
             continue
         if not count % AT_ONCE:
             spend(AT_ONCE * SCHEMA_WORK)
-        if is_mixed and schema is not root and "$schema" in schema:
+        if mixed and schema is not root and "$schema" in schema:
             inner = declared_draft(schema, draft, "")
             if inner != draft:
                 all_known &= _check(schema, inner, True)
@@ -122,59 +128,58 @@ def _check(root: Any, draft: int, is_mixed: bool) -> bool:
     return all_known
 
 
-def _locate(schema: Any, draft: int, is_mixed: bool, pointer: str) -> None:
-    """Raise SchemaError for the first value that is wrong, with its place, if there is one."""
-    for place, here, at in _walk(schema, draft, is_mixed, pointer):
-        if not isinstance(here, dict):
+def find_errors(root: Any, draft: int, mixed: bool = False) -> Iterator[SchemaError]:
+    """All values that are wrong, with their places, in the order of the text."""
+    for place, schema, at in _walk(root, draft, mixed):
+        if not isinstance(schema, dict):
             try:
-                _check_kind(here, at)
+                _check_kind(schema, at)
             except ValueError as error:
-                raise SchemaError(str(error), place, "schema") from None
+                yield SchemaError(str(error), place, "schema")
             continue
-        keyword = ""
-        try:
-            for keyword, value in here.items():
+        for keyword, value in schema.items():
+            try:
                 if check := CHECKS[at].get(keyword):
                     check(value)
-            if at == DRAFT_4:
-                keyword = next((name for name in BOUNDED if name in here and BOUNDED[name] not in here), "")
-                _check_bounds(here)
-        except ValueError as error:
-            raise SchemaError(f"{error}{_remedy(keyword, here[keyword], at)}", place, keyword) from None
+                if at == DRAFT_4 and keyword in BOUNDED:
+                    _check_bounds(schema)
+            except ValueError as error:
+                yield SchemaError(f"{error}{_remedy(keyword, value, at)}", place, keyword)
 
 
-def _walk(root: Any, draft: int, is_mixed: bool, pointer: str) -> Iterator[tuple[str, Any, int]]:
+def _walk(root: Any, draft: int, mixed: bool) -> Iterator[tuple[str, Any, int]]:
     """(pointer, schema, draft) of each schema, outer ones first, in the order of the text."""
-    waiting = [(pointer, root, draft)]
+    waiting = [("", root, draft)]
     while waiting:
         place, schema, at = waiting.pop()
-        if is_mixed and isinstance(schema, dict) and schema is not root and "$schema" in schema:
+        if mixed and isinstance(schema, dict) and schema is not root and "$schema" in schema:
             at = declared_draft(schema, at, place)
         yield place, schema, at
         if isinstance(schema, dict):
-            for keyword, value in reversed(schema.items()):
-                check = CHECKS[at].get(keyword)
-                below = {id(each) for each in check(value)} if check else set()
-                if id(value) in below:
-                    waiting.append((place + escape_key(keyword), value, at))
-                    continue
-                parts = value.items() if isinstance(value, dict) else enumerate(value) if below else ()
-                inside = [(place + escape_key(keyword) + escape_key(key), part, at) for key, part in parts]
-                waiting += reversed([each for each in inside if id(each[1]) in below])
+            inside = [(place + key, part, at) for keyword in schema for key, part in _parts(schema, keyword, at)]
+            waiting += reversed(inside)
 
 
-def unknown_keywords(root: Any, draft: int, is_mixed: bool = False) -> Iterator[Unknown]:
-    """The keywords that are none of their schema's draft, in the order of the text, of a document without errors."""
-    for place, schema, at in _walk(root, draft, is_mixed, ""):
+def _parts(schema: dict[str, Any], keyword: str, draft: int) -> list[tuple[str, Any]]:
+    """(pointer from the schema on, schema) of the schemas that are the value of a keyword, or stand in it."""
+    value, check = schema[keyword], CHECKS[draft].get(keyword)
+    try:
+        found = list(check(value)) if check else []
+    except ValueError:
+        return []
+    here = escape_key(keyword)
+    if any(value is each for each in found):
+        return [(here, value)]
+    within = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    kept = set(map(id, found))
+    return [(here + escape_key(key), part) for key, part in within if id(part) in kept]
+
+
+def find_keywords(root: Any, draft: int, mixed: bool = False) -> Iterator[Found]:
+    """The keywords of all schemas of a document without errors, in the order of the text."""
+    for place, schema, at in _walk(root, draft, mixed):
         if isinstance(schema, dict):
-            yield from (Unknown(place, keyword, at) for keyword in schema if keyword not in CHECKS[at])
-
-
-def formats_of(root: Any, draft: int, is_mixed: bool = False) -> Iterator[tuple[str, str]]:
-    """(pointer, format) of each schema that has one."""
-    for place, schema, _ in _walk(root, draft, is_mixed, ""):
-        if isinstance(schema, dict) and isinstance(schema.get("format"), str):
-            yield place, schema["format"]
+            yield from (Found(place, keyword, value, at) for keyword, value in schema.items())
 
 
 def _check_kind(schema: Any, draft: int) -> None:

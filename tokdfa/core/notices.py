@@ -1,0 +1,60 @@
+"""What a compile wants to say beside its result: collected where it began, however deep it is found.
+
+A constraint is read in many places (alone, inside a grammar, by another backend), and what is suspicious in it should
+reach the user once. So whoever starts a compile opens `collecting`, and whoever reads calls `note`.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokdfa.errors import ConstraintWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_collected: ContextVar[dict[Any, None] | None] = ContextVar("notices", default=None)
+_PACKAGE = str(Path(__file__).parent.parent)
+#: So many notices are spelled out in one warning.
+SHOWN = 3
+
+
+@contextmanager
+def collecting() -> Iterator[dict[Any, None]]:
+    """The notices of a block as they come, each once; those of a block inside another belong to both."""
+    found: dict[Any, None] = {}
+    outer = _collected.get()
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)
+        if outer is not None:
+            outer |= found
+
+
+def note(notice: Any) -> None:
+    """Add a notice, which is hashable, to those that are being collected; without anybody who does it is lost."""
+    found = _collected.get()
+    if found is not None:
+        found[notice] = None
+
+
+def is_outermost() -> bool:
+    """Whether nobody is collecting, so that a warning is due."""
+    return _collected.get() is None
+
+
+def warn_of(notices: tuple[Any, ...]) -> None:
+    """One warning for all of them, at the line outside of this package that led here."""
+    shown = "; ".join(map(str, notices[:SHOWN]))
+    more = f"; and {len(notices) - SHOWN} more: see `warnings` of the compiled constraint" if notices[SHOWN:] else ""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(shown + more, ConstraintWarning, stacklevel=level)

@@ -1,0 +1,99 @@
+"""What a schema says that means nothing: misspelled keywords, keywords of other drafts, formats that nobody knows.
+
+The drafts let schemas have any further keywords, so these are no errors. They are silently ignored by every validator,
+which is seldom meant: such a place is a *suspect*. Keywords that only describe (``descrption``) are none, nor are those
+that begin with ``x-``, ``_``, ``@`` or ``$$``, as people name their own.
+
+Cost: nothing for a schema whose keywords and formats are all known, else a second walk with pointers.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NamedTuple
+
+from tokdfa.json_schema.class_formats import CLASS_FORMATS, DESCRIBING
+from tokdfa.json_schema.document import DRAFT_7
+from tokdfa.json_schema.formats import FORMATS
+from tokdfa.json_schema.keyword_names import DEMANDING
+from tokdfa.json_schema.metaschema import CHECKS, find_keywords, is_mixed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tokdfa.json_schema.document import Document
+
+DRAFT_NAMES = ("draft 4", "draft 6", "draft 7", "draft 2019-09", "draft 2020-12")
+#: Keywords that demand something, by how they are written in lower case; those that lead to schemas, too.
+_DEMANDING = {
+    keyword.lower(): keyword
+    for keyword in (*DEMANDING - {"$schema"}, "type", "then", "else", "$defs", "definitions")
+    if len(keyword) >= len("enum")
+}
+#: What people write for a keyword that is spelled otherwise.
+ALIASES = {
+    "min": "minimum",
+    "max": "maximum",
+    "ref": "$ref",
+    "regex": "pattern",
+    "values": "enum",
+    "optional": "required",
+}
+#: Words near a keyword that have a meaning of their own.
+_OWN_WORDS = frozenset(["example", "discriminator", "note", "notes", "cost", "name", "names"])
+#: Formats that need no warning.
+KNOWN_FORMATS = {*FORMATS, *CLASS_FORMATS, *DESCRIBING}
+#: How like a keyword a word is that is taken for it (`difflib`).
+LIKENESS, LIKENESS_OF_FORMATS = 0.84, 0.65
+_FORMAT = re.compile(r'"format"\s*:\s*"([^"\\]*)"')
+_DESCRIPTIVE_PREFIXES = ("x-", "_", "@", "$$", "//")
+
+
+class Suspect(NamedTuple):
+    """A keyword that is ignored, the JSON pointer of its schema, and what may have been meant."""
+
+    pointer: str
+    keyword: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.keyword} at #{self.pointer}: {self.reason}"
+
+
+def find_suspects(document: Document, all_known: bool) -> Iterator[Suspect]:
+    """The suspects of a document without errors; `all_known`: whether each keyword is one of its draft."""
+    text, asserts_formats = document.text, document.asserts != "required"
+    has_dependencies = '"dependencies"' in text and document.asserts != "all"
+    has_formats = asserts_formats and not set(_FORMAT.findall(text)) <= KNOWN_FORMATS
+    if all_known and not (has_dependencies or has_formats):
+        return
+    root = document.root.schema
+    for pointer, keyword, value, draft in find_keywords(root, document.draft, is_mixed(document)):
+        reason = ""
+        if keyword == "nullable":
+            is_ignored = value is True and "$schema" in root  # else it is OpenAPI's, and taken
+            reason = f'{DRAFT_NAMES[draft]} ignores it; add "null" to type' if is_ignored else ""
+        elif keyword not in CHECKS[draft]:
+            reason = _reason(keyword, draft)
+        elif keyword == "format" and asserts_formats and value not in KNOWN_FORMATS:
+            near = get_close_matches(value, KNOWN_FORMATS, n=1, cutoff=LIKENESS_OF_FORMATS)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            reason = f"{value!r} is no known format, so it is ignored{hint}"
+        elif keyword == "dependencies" and has_dependencies and draft > DRAFT_7:
+            reason = f'{DRAFT_NAMES[draft]} ignores it; declare draft 7 by $schema, or compile with asserts="all"'
+        if reason:
+            yield Suspect(pointer, keyword, reason)
+
+
+def _reason(keyword: str, draft: int) -> str:
+    """Why a keyword that a draft does not have is suspicious; nothing if it is not."""
+    having = [DRAFT_NAMES[at] for at, table in CHECKS.items() if keyword in table]
+    if having:  # a list of definitions demands nothing by itself
+        return f"{DRAFT_NAMES[draft]} ignores it; declare {having[-1]} by $schema" if keyword in DEMANDING else ""
+    if keyword.startswith(_DESCRIPTIVE_PREFIXES) or keyword in _OWN_WORDS:
+        return ""
+    word = keyword.strip(": ").lower()
+    near = get_close_matches(word, _DEMANDING, n=1, cutoff=LIKENESS)
+    meant = ALIASES.get(word) or "".join(_DEMANDING[each] for each in near if abs(len(each) - len(word)) <= 1)
+    return f"no draft has it, so it is ignored; did you mean {meant!r}?" if meant else ""
