@@ -87,13 +87,13 @@ def read_constraint(
         from tokdfa.lab.config.yaml_source import read_text
 
         if schema is not None:
-            return _read_schema(schema, schema_options or [])
+            return read_schema(schema, schema_options or [])
         assert grammar is not None
         return constraint.Grammar(read_text(grammar), label=grammar.stem)
     return constraint.Regex(regex, search=search) if regex is not None else constraint.Choice(choices or [])
 
 
-def _read_schema(path: Path, options: list[str]) -> JsonSchema:
+def read_schema(path: Path, options: list[str]) -> JsonSchema:
     """The constraint of a file with a JSON schema, or with a case of a benchmark: a schema and its tests."""
     import json
 
