@@ -206,7 +206,6 @@ class CompiledConstraint(ABC):
 
     #: Keywords of a JSON schema that are not enforced; none unless the constraint is `lenient`.
     dropped: tuple[Dropped, ...] = ()
-<<<<<<< HEAD
     #: Of a schema whose objects have no name twice: the names that the strategy does not remember, and a matcher must
     #: (`tokdfa.backends.unique_items`).
     open_names: OpenNames = "none"
@@ -214,10 +213,8 @@ class CompiledConstraint(ABC):
     may_open_names: bool = False
     #: Where a matcher must remember items that must differ.
     locations: Sequence[Location] = ()
-=======
     #: Keywords of a JSON schema that mean nothing, and were probably meant to (`tokdfa.json_schema.suspects`).
     warnings: tuple[Any, ...] = ()
->>>>>>> a5e11cc2 (Misspelled keywords, unknown formats and keywords of other drafts give one warning with the place; an impossible schema names the impossible part; pydantic's formats are known)
     #: The class and the options of the backend that compiled it; None if it was made in another way.
     made_by: tuple[type[Backend], Mapping[str, Any]] | None = None
 

@@ -124,8 +124,6 @@ class SchemaLowering(ObjectWriter):
             raise EmptyLanguageError(
                 f"no value is valid under the schema, as none is at #{place}; nothing could be generated"
             )
-        if oracle.distinct:
-            raise EmptyLanguageError("no value is valid under the schema; nothing could be generated")
         if oracle.distinct and not names:
             from tokdfa.json_schema.distinct import find_repeatable
 

@@ -238,7 +238,8 @@ def _number(value: Any) -> tuple[Any, ...]:
 
 
 def _factor(value: Any) -> tuple[Any, ...]:
-    if value.__class__ not in NUMBERS or value <= 0:
+    _number(value)
+    if value <= 0:
         raise ValueError(f"{shorten(value)} is not a number above 0")
     return _NONE
 

@@ -190,8 +190,8 @@ def test_llguidance_gets_the_options_of_the_constraint() -> None:
         compiled("llguidance", {"type": "null", "not": {}})
     lenient = compiled("llguidance", {"type": "null", "not": {}}, lenient=True)
     assert accepts(lenient.start(), "null")
-    assert lenient.warnings == ['Unimplemented keys: ["not"]']  # type: ignore[attr-defined]
-    assert compact.warnings == []  # type: ignore[attr-defined]
+    assert lenient.warnings == ('Unimplemented keys: ["not"]',)
+    assert compact.warnings == ()
     assert accepts(compiled("llguidance", True, whitespace="compact").start(), '{"a":[]}')
     with pytest.raises(UnsupportedConstraint, match="schema is false"):
         compiled("llguidance", False, whitespace="compact")

@@ -212,7 +212,7 @@ class _Compiled(CompiledConstraint):
             if any(word in said for word in _LIMIT_WORDS):
                 raise limit_exceeded("llguidance", constraint, said)
             raise UnsupportedConstraint(f"llguidance cannot compile {constraint.name!r}: {said}")
-        self.warnings: list[str] = self.prototype.get_grammar_warnings()
+        self.warnings = tuple(self.prototype.get_grammar_warnings())
 
     def _start(self, context: tuple[int, ...]) -> _LlguidanceMatcher:
         """A matcher before the first token; `context` does not matter without forcing."""
