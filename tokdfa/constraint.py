@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
+from tokdfa.core.nesting import read_json, write_json
 from tokdfa.core.schema_forms import unwrapped, unwrapped_text
 from tokdfa.core.schema_registry import registry_text
 from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, OptionError, nearest
@@ -401,14 +402,14 @@ def _one_of(value: Any, option: str, known: Collection[str]) -> str:
 
 
 def _schema_text(schema: Any) -> str:
-    """The JSON text of a schema; OptionError if it is none."""
+    """The JSON text of a schema; OptionError if it is none, LimitExceeded if it is nested too deep."""
     if not isinstance(schema, dict | bool | str):
         raise ArgumentError(f"schema is a dict, a bool or JSON text, not a {type(schema).__name__}")
     try:
         if not isinstance(schema, str):
-            return json.dumps(unwrapped(schema), allow_nan=False)
-        return unwrapped_text(schema, DECODER.decode(schema))
-    except (ValueError, TypeError, RecursionError) as error:
+            return write_json(unwrapped(schema), "the schema", allow_nan=False)
+        return unwrapped_text(schema, read_json(schema, "the schema", DECODER))
+    except (ValueError, TypeError) as error:
         raise OptionError(f"the schema is not JSON: {error}") from None
 
 

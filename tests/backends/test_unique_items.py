@@ -16,6 +16,7 @@ from tokdfa.backends.unique_items import UniqueItems, UniqueItemsMatcher
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema import array_states
+from tokdfa.json_schema.document import Document
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -372,3 +373,38 @@ def test_items_are_compared_when_other_arrays_had_more_values_than_are_kept() ->
     assert takes(matcher.fork(), b'"')
     advance_all(matcher, b"aaaaa")
     assert not takes(matcher, b'"')
+
+
+def chain(length: int, last: Any) -> dict[str, Any]:
+    """Arrays of arrays, so deep, each a definition with a URI; the last one is `last`."""
+    definitions = {
+        f"d{k}": {"$id": f"http://e.org/{k}", "items": {"$ref": f"http://e.org/{k + 1}"}} for k in range(length)
+    }
+    return {"$defs": {**definitions, "last": {"$id": f"http://e.org/{length}", **last}}, "$ref": "http://e.org/0"}
+
+
+def test_a_schema_of_many_places_is_not_refused() -> None:
+    for count in (6_000, 12_000):
+        assert takes(matcher_of(chain(count, {"type": "null"})), b"[[[]")
+    far, near = 6_000, 3
+    compiled = PushdownTrie(VOCAB).compile(JsonSchema(chain(far, unique({"type": "string"}))))
+    assert isinstance(compiled, UniqueItems)
+    assert not takes(compiled.start(), b"[" * far + b'["a","a"')
+    assert not takes(matcher_of(chain(near, unique({"type": "string"}))), b"[" * near + b'["a","a"')
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"$ref": "http://e.org/x", "$defs": {"x": {"$id": "http://e.org/x"}}}, False),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "type": "array"}, False),
+        ({"$ref": "http://json-schema.org/draft-07/schema#"}, True),
+        ({"$schema": "http://json-schema.org/schema", "$ref": "http://json-schema.org/draft-04/schema"}, True),
+        ({"$id": "http://json-schema.org/draft-07/own", "$ref": "schema"}, True),
+        ({"items": {"uniqueItems": True}}, True),
+    ],
+)  # fmt: skip
+def test_which_documents_may_have_items_that_must_differ(schema: Any, expected: bool) -> None:
+    assert Document(json.dumps(schema)).may_have("uniqueItems") == expected
+    hidden = json.dumps(schema).replace("uniqueItems", "unique\\u0049tems")
+    assert Document(hidden).may_have("uniqueItems") == expected

@@ -28,7 +28,8 @@ from tokdfa.constraint import check_constraint
 from tokdfa.core import budget, notices
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.jit import expect_first_mask
-from tokdfa.errors import TokdfaError, UnknownNameError, UnsupportedConstraint
+from tokdfa.core.nesting import ROOM, with_room
+from tokdfa.errors import LimitExceeded, TokdfaError, UnknownNameError, UnsupportedConstraint
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
@@ -124,16 +125,29 @@ class Backend(ABC):
         if constraint.kind not in self._expected:
             self._expected.add(constraint.kind)
             expect_first_mask(self.name, constraint.kind)
+
+        def compile_once() -> tuple[CompiledConstraint, tuple[Any, ...]]:
+            with (
+                notices.collecting() as found,
+                budget.spending(self.compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"),
+            ):
+                compiled = self._compile(constraint)
+            return compiled, tuple(found)
+
         is_first = notices.is_outermost()
-        with (
-            notices.collecting() as found,
-            budget.spending(self.compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"),
-        ):
-            compiled = self._compile(constraint)
+        try:
+            compiled, found = with_room(compile_once)
+        except RecursionError:  # no limit of its own has stopped it
+            raise LimitExceeded(
+                f"{constraint.kind} {constraint.name!r} is nested too deep: reading it takes more than {ROOM} calls"
+                " inside each other",
+                limit="nesting",
+                value=ROOM,
+            ) from None
         if found:
-            compiled.warnings = tuple(found)
+            compiled.warnings = found
             if is_first:
-                notices.warn_of(compiled.warnings)
+                notices.warn_of(found)
         return self.finish(compiled)
 
     def prepare(self, kind: str) -> None:  # noqa: B027 - most share nothing

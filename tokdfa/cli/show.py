@@ -106,9 +106,10 @@ def _print_program(constraint: Constraint, lexer: str, console: Console) -> None
     if lexer not in ("longest", "any"):
         raise OptionError(f"--lexer is longest or any, not {lexer!r}")
     if isinstance(constraint, JsonSchema):
+        from tokdfa.core.nesting import with_room
         from tokdfa.json_schema.lower import lower_and_remember
 
-        program = lower_and_remember(constraint)[0]
+        program = with_room(lambda: lower_and_remember(constraint)[0])
     else:
         from tokdfa.json_schema.expand import SchemaPrograms
 

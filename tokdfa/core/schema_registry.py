@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.nesting import read_json, write_json
 from tokdfa.errors import ArgumentError, OptionError
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def registry_text(registry: Mapping[str, Any] | Registry[Any] | str) -> str:
     given = registry if isinstance(registry, str) else None
     if given is not None:
         try:
-            registry = json.loads(given or "{}")
-        except (ValueError, RecursionError) as error:
+            registry = read_json(given or "{}", "the registry")
+        except ValueError as error:
             raise OptionError(f"the registry is not JSON: {error}") from None
     if not isinstance(registry, Mapping):
         raise ArgumentError(
@@ -49,8 +50,8 @@ def registry_text(registry: Mapping[str, Any] | Registry[Any] | str) -> str:
     written = []
     for uri in sorted(documents):
         try:
-            written.append(f"{json.dumps(uri)}:{json.dumps(documents[uri], allow_nan=False)}")
-        except (ValueError, TypeError, RecursionError) as error:
+            written.append(f"{json.dumps(uri)}:{write_json(documents[uri], f'the document {uri}', allow_nan=False)}")
+        except (ValueError, TypeError) as error:
             raise OptionError(f"registry: the document {uri} is not JSON: {error}") from None
     return "{" + ",".join(written) + "}" if written else ""
 

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from tokdfa.constraint import DECODER
 from tokdfa.core.budget import spend
+from tokdfa.core.nesting import check_depth, with_room
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 from tokdfa.grammar import lark_tree as tree
 from tokdfa.grammar import lark_words as words
@@ -352,8 +353,12 @@ class _Parser:
         json = _NOT_BLANK.search(self.text, self.position)
         begin = json.start() if json else len(self.given)
         try:
-            _, self.position = DECODER.raw_decode(self.given, begin)
-        except (ValueError, RecursionError) as error:
+            _, self.position = with_room(lambda: DECODER.raw_decode(self.given, begin))
+            check_depth(self.given[begin : self.position], f"the JSON at line {line}, column {column} of the grammar")
+        except RecursionError:
+            check_depth(self.given[begin:], f"the JSON at line {line}, column {column} of the grammar")
+            raise
+        except ValueError as error:
             reason = f"{directive} is followed by JSON; {getattr(error, 'msg', error)}"
             self.fail(reason, self.place_of(getattr(error, "pos", begin)))
         return tree.Structured(line, column, directive, begin, self.position)
@@ -363,8 +368,8 @@ class _Parser:
         place = place or self.place_of(self.begin)
         if self.level >= MAX_NESTING:
             raise LimitExceeded(
-                f"groups are nested deeper than {MAX_NESTING} at line {place.line}, column {place.column} of the"
-                " grammar; give the inner ones names of their own",
+                f"groups are nested too deep, deeper than {MAX_NESTING}, at line {place.line}, column {place.column} of"
+                " the grammar; give the inner ones names of their own",
                 limit="group nesting",
                 value=self.level + 1,
             )

@@ -65,8 +65,10 @@ NODES_AT_ONCE = 16
 NESTED = "/(max_nesting)"
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
-#: Letters that are escaped, and references that do not begin at the root of their document.
-_MAY_HIDE = re.compile(r'\\u00[2-7]|"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"[^#]')
+#: Letters that are escaped; where a schema says what it is written in.
+_ESCAPED, _DECLARED = re.compile(r"\\u00[2-7]"), re.compile(r'"\$schema"\s*:\s*"[^"]*json-schema\.org')
+#: A part of the URIs of all metaschemas.
+METASCHEMAS = "json-schema.org"
 _BLANKS = " \t\n\r"
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 
@@ -185,10 +187,10 @@ class Document:
     def may_have(self, keyword: str) -> bool:
         """Whether the keyword may stand somewhere that references lead to, in a metaschema as well."""
         text = self.text
-        if f'"{keyword}"' in text:
+        if f'"{keyword}"' in text or ("\\u00" in text and _ESCAPED.search(text) is not None):
             return True
-        # most texts have no part of what the pattern finds, which is seen faster without it
-        return ("\\u00" in text or 'ef"' in text) and _MAY_HIDE.search(text) is not None
+        # only a metaschema is not in the text, and no reference leads there that no URI of one is written for
+        return text.count(METASCHEMAS) > len(_DECLARED.findall(text))
 
     def node(self, number: int) -> Node:
         """The node of a number; of one before those of the document, the first schema of that plain type."""

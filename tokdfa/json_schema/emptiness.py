@@ -9,6 +9,7 @@ be decided only with effort (strings with patterns, automata of numbers) is aske
 from __future__ import annotations
 
 from tokdfa.core.budget import spend
+from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.clauses import (
     ANY_ARRAY,
@@ -25,6 +26,9 @@ from tokdfa.json_schema.object_plan import plan_object, value_state
 from tokdfa.json_schema.object_states import ObjectStates
 from tokdfa.json_schema.oracle import NO_LOOP, Oracle
 
+#: Schemas inside each other whose values decide whether the outermost has one, at most.
+MAX_LEVELS = 500
+
 
 class InProgress(Exception):
     """A shape was asked for that somebody further out is making."""
@@ -40,6 +44,8 @@ class Emptiness(Oracle):
     """
 
     _lowest = 1 << 30
+    #: Questions whether a state has a value inside each other, and the shapes that are made for them.
+    _level = 0
 
     def has_value(self, state: State) -> bool:
         """Whether some value is in a state. Raises SchemaError or SchemaUnsupported."""
@@ -62,15 +68,24 @@ class Emptiness(Oracle):
         if not shape.arrays and not shape.objects:  # no other question is asked
             found = self.inhabited[state] = self.shape_has_value(shape)
             return found
+        if self._level == MAX_LEVELS:
+            pointer = self.document.node(min(state) >> 1).pointer
+            raise SchemaUnsupported(
+                f"nested too deep: whether it has a value depends on more than {MAX_LEVELS} schemas inside each other",
+                pointer,
+                "properties",
+            )
         depth = len(self.asked)
         self.asked[state] = depth
         before, self._lowest = self._lowest, 1 << 30
+        self._level += 1
         try:
             found = self.shape_has_value(shape)
         except BaseException:
             self.doubtful.clear()
             raise
         finally:
+            self._level -= 1
             del self.asked[state]
         if found or self._lowest >= depth:
             self.inhabited[state] = found

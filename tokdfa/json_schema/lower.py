@@ -76,8 +76,6 @@ def lower_and_remember(
             lowering = _prelude(constraint.spelling).of_schema(oracle)
             program = lowering.lower(constraint, names)
             return program, (*dropped, *lowering.repeatable), lowering.locations
-        except RecursionError:
-            raise SchemaUnsupported("the schema is nested too deep", "", "properties") from None
         except SchemaUnsupported as error:
             place = (error.pointer, error.keyword)
             while place in left_out and place[0]:

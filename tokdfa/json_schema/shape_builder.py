@@ -137,7 +137,9 @@ class ShapeBuilder(Emptiness):
             self.loop = min(self.loop, list(self.active).index(literal))
             return ANYTHING if unions == self.unions else IMPOSSIBLE
         if len(self.active) > MAX_DEPTH:
-            raise SchemaUnsupported(f"more than {MAX_DEPTH} schemas apply to one value", node.pointer, "allOf")
+            raise SchemaUnsupported(
+                f"nested too deep: more than {MAX_DEPTH} schemas apply to one value", node.pointer, "allOf"
+            )
         position = len(self.active)
         if not position:
             self.loop = NO_LOOP  # whatever an error left there

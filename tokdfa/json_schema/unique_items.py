@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from tokdfa.program.program import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 
-#: Locations of one schema at most.
-MAX_LOCATIONS = 5_000
+#: Memory (`tokdfa.core.budget`) of a location.
+LOCATION_BYTES = 1_000
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,6 @@ class _Finder:
         self._number(frozenset([root]))
         done = 0
         while done < len(self._waiting):
-            if len(self.locations) > MAX_LOCATIONS:
-                raise SchemaUnsupported(
-                    f"items that must differ, among more than {MAX_LOCATIONS} places", "", "uniqueItems"
-                )
             states = self._waiting[done]
             done += 1
             self._read(self.locations[self._numbers[states]], states)
@@ -131,7 +127,7 @@ class _Finder:
             return 0
         found = self._numbers.get(states)
         if found is None:
-            spend(PLACE_WORK)
+            spend(PLACE_WORK, LOCATION_BYTES)
             found = self._numbers[states] = len(self.locations)
             self.locations.append(Location())
             self._waiting.append(states)

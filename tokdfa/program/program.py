@@ -50,6 +50,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.locks import new_lock
+from tokdfa.core.nesting import with_room
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ class GrowingCode:
         """
         with self.lock:
             if self.code[3 * place] == LAZY:
-                target = self.makes[self.code[3 * place + 1]]()
+                target = with_room(self.makes[self.code[3 * place + 1]])
                 self.alternatives.append(target)
                 count = len(self.alternatives)
                 self.code[3 * place : 3 * place + 3] = array("i", (ANY, count - 1, count))

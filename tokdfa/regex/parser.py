@@ -240,7 +240,7 @@ class Parser(AtomReader):
             self.position += len(opening)
         if len(self.groups) > dialect.max_nesting:
             raise LimitExceeded(
-                f"groups are nested deeper than {dialect.max_nesting} at position {start} of the pattern",
+                f"groups are nested too deep, deeper than {dialect.max_nesting}, at position {start} of the pattern",
                 limit="group nesting",
                 value=len(self.groups),
             )

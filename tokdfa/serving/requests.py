@@ -14,11 +14,11 @@ Schemas get the profile ``generation``, as those of `tokdfa.constrain` do.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.core.arguments import as_sequence, as_text
+from tokdfa.core.nesting import read_json
 from tokdfa.errors import ArgumentError, UnknownNameError, UnsupportedConstraint
 from tokdfa.grammar import parts
 from tokdfa.grammar.ebnf import read_ebnf
@@ -58,8 +58,8 @@ def read_request(kind: str, text: str, **options: Any) -> Constraint:
 
 def _read_json(text: str, kind: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
+        return read_json(text, kind)
+    except (ValueError, TypeError) as error:
         raise ArgumentError(f"{kind}: its text is not JSON: {error}") from None
 
 

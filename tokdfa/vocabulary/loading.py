@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.nesting import read_json
 from tokdfa.core.packages import missing_import
-from tokdfa.errors import TokenizerError
+from tokdfa.errors import LimitExceeded, TokenizerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -94,14 +95,14 @@ def unreadable(path: Path, error: OSError | ValueError) -> TokenizerError:
 def parse_json(path: Path, data: bytes) -> dict[str, Any]:
     """The JSON object in `data`, the content of `path`; TokenizerError names line and column of a fault."""
     try:
-        value = json.loads(data.decode("utf-8"))
+        value = read_json(data.decode("utf-8"), str(path))
     except UnicodeDecodeError as error:
         raise TokenizerError(f"{path}: byte {error.start} ({data[error.start]:#04x}) is not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise TokenizerError(
             f"{path}: this is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
-    except (RecursionError, ValueError) as error:  # nested too deeply; a number of too many digits
+    except (LimitExceeded, ValueError) as error:  # nested too deep; a number of too many digits
         raise TokenizerError(f"{path}: this JSON cannot be read: {error}") from None
     if not isinstance(value, dict):
         raise TokenizerError(f"{path}: the file holds a JSON {type(value).__name__}, not an object")

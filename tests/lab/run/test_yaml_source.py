@@ -64,7 +64,8 @@ def test_broken_yaml_names_line_and_column(tmp_path, text, line, column, said):
         ("? [1, 2]\n: 3\n", "a key must be a plain word"),
         (b"a: \xff\n", "not UTF-8: byte 3 is 0xff"),
         ("a: \x00\n", "this is not YAML"),
-        ("[" * 5000, "nested too deeply"),
+        ("[" * 50_000, "nested too deep: more than 200"),
+        ("a: " + "[" * 200 + "]" * 200, ":1:203: values are nested too deep: more than 200"),
         ("a: 2024-99-99\n", "a value cannot be read"),
     ],
 )

@@ -19,6 +19,7 @@ import numpy as np
 
 from tokdfa.backends.cfg_fsm.lark_errors import not_lalr, place_of, refusal
 from tokdfa.core.budget import hold, spend
+from tokdfa.core.nesting import ROOM, with_room
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 
 if TYPE_CHECKING:
@@ -82,11 +83,12 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
 
     spend(NS_PER_CHARACTER * len(text))
     try:
-        loaded = lark.Lark(text, parser="lalr", lexer=_no_lexer(), start=start, _plugins={"LALR_Parser": _Analysis})
+        plugins = {"LALR_Parser": _Analysis}
+        loaded = with_room(lambda: lark.Lark(text, parser="lalr", lexer=_no_lexer(), start=start, _plugins=plugins))
     except lark.exceptions.LarkError as error:
         raise refusal(str(error), text, start) from None
     except RecursionError:
-        raise LimitExceeded("the grammar is nested too deeply for Lark", limit="recursion", value=0) from None
+        raise LimitExceeded("the grammar is nested too deep for Lark", limit="nesting", value=ROOM) from None
     for terminal in loaded.terminals:
         spend(NS_PER_TERMINAL)
         _check_terminal(terminal, text)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.nesting import with_room
 from tokdfa.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 16 * 2**20
 MAX_VALUES = 1_000_000
+#: Values inside each other.
+MAX_DEPTH = 200
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,10 @@ def read_yaml(path: Path) -> YamlSource:
 
     text = read_text(path)
     try:
-        loader = _loader_class()(text)
         try:
-            root = loader.get_single_node()
-            if root is not None:
-                _check_tree(root, path)
-            data = loader.construct_document(root) if root is not None else None
-        finally:
-            loader.dispose()
+            return with_room(lambda: _read(text, path))
+        except RecursionError:
+            raise _find_too_deep(text, path) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
@@ -97,11 +96,37 @@ def read_yaml(path: Path) -> YamlSource:
         raise ConfigError(f"this is not YAML: {said}", place) from None
     except yaml.YAMLError as error:  # a character that YAML does not admit
         raise ConfigError(f"this is not YAML: {error}", str(path)) from None
-    except RecursionError:
-        raise ConfigError("values are nested too deeply", str(path)) from None
     except ValueError as error:  # a date such as 2024-99-99, or a number with too many digits
         raise ConfigError(f"a value cannot be read: {error}; quote it if it is text", str(path)) from None
-    return YamlSource(path, data, root)
+
+
+def _read(text: str, path: Path) -> YamlSource:
+    """What a text holds."""
+    loader = _loader_class()(text)
+    try:
+        root = loader.get_single_node()
+        if root is not None:
+            _check_tree(root, path)
+        return YamlSource(path, loader.construct_document(root) if root is not None else None, root)
+    finally:
+        loader.dispose()
+
+
+def _too_deep(path: Path, mark: Any) -> ConfigError:
+    place = f"{path}:{mark.line + 1}:{mark.column + 1}"
+    return ConfigError(f"values are nested too deep: more than {MAX_DEPTH} inside each other", place)
+
+
+def _find_too_deep(text: str, path: Path) -> ConfigError:
+    """What to say of a text that is nested too deep to be read: where that is."""
+    import yaml
+
+    level = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if level > MAX_DEPTH:
+            return _too_deep(path, event.start_mark)
+    return ConfigError("values are nested too deep", str(path))
 
 
 def read_text(path: Path) -> str:
@@ -139,6 +164,8 @@ def _count_values(node: yaml.Node, path: Path, sizes: dict[int, int], inside: se
     place = f"{path}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
     if id(node) in inside:
         raise ConfigError("this value contains itself through an alias", place)
+    if len(inside) >= MAX_DEPTH and isinstance(node, yaml.CollectionNode):
+        raise _too_deep(path, node.start_mark)
     inside.add(id(node))
     total = 1
     if isinstance(node, yaml.MappingNode):

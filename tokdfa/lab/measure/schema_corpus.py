@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
-from tokdfa.errors import ConfigError, UnknownNameError
+from tokdfa.core.nesting import read_json, with_room
+from tokdfa.errors import ConfigError, LimitExceeded, UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,11 +178,11 @@ def split_of(name: str) -> str:
 
 
 def _case(path: Path, name: str, schema: Any, tests: Sequence[_Test], split: str, note: str) -> SchemaCase:
-    try:
+    def read() -> SchemaCase:
         texts = tuple(SchemaTest(test.valid, _written(test.data, ", ", ": ")) for test in tests)
         return SchemaCase(name, _written(schema, ",", ":"), texts, split, note)
-    except RecursionError:
-        raise ConfigError("this is nested too deeply to be read", str(path)) from None
+
+    return with_room(read)
 
 
 class _Number(NamedTuple):
@@ -206,11 +207,12 @@ def _read(path: Path, kind: Any) -> Any:
     """What a file holds, as a `kind`. Raises ConfigError with the place of what is wrong."""
     hooks: Any = {"parse_float": _Number, "parse_int": _Number, "parse_constant": _refuse_constant}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_refuse_twins, **hooks)
+        text = path.read_text(encoding="utf-8")
+        content = read_json(text, "this", json.JSONDecoder(object_pairs_hook=_refuse_twins, **hooks))
+    except LimitExceeded as error:
+        raise ConfigError(str(error), str(path)) from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"this is no file of JSON in UTF-8: {error}", str(path)) from None
-    except RecursionError:
-        raise ConfigError("this is nested too deeply to be read", str(path)) from None
     try:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
