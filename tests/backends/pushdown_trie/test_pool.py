@@ -9,11 +9,11 @@ import weakref
 import pytest
 from hypothesis import given, settings
 
+import tokdfa
 from tests.backends.pushdown_trie import BYTES
 from tests.grammar.small_regexes import small_regexes
 from tests.strategies import short_texts
 from tests.walks import advance_all, mask_of
-from tokdfa.backends.pushdown_trie import pool as pools
 from tokdfa.backends.pushdown_trie import state_table
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.machine import Machine
@@ -127,13 +127,29 @@ def test_one_pool_for_a_vocabulary():
     assert pool_of(one) is not pool_of(other)
 
 
-def test_a_full_pool_is_left_to_those_who_have_it(monkeypatch):
-    vocab = Vocabulary([b"a", b""], end_tokens=[1])
+def test_a_full_pool_is_left_to_those_who_have_it():
+    vocab = Vocabulary([b"a", b"b", b""], end_tokens=[2])
     full = pool_of(vocab)
-    monkeypatch.setattr(pools, "POOL_LIMIT", full.nbytes - 1)
-    following = pool_of(vocab)
+    assert pool_of(vocab, full.nbytes / (1 << 20)) is full
+    following = pool_of(vocab, (full.nbytes - 1) / (1 << 20))
     assert following is not full
     assert full.automata.start_of(text_of("a")) == 1
+
+
+def test_the_bound_on_what_is_shared_is_an_option():
+    vocab = Vocabulary([b"a", b"b", b""], end_tokens=[2])
+    kept = [tokdfa.compile(tokdfa.Regex("a*b"), vocab, "pushdown_trie", shared_mb=bound) for bound in (256, 256, 0, 0)]
+    pools = [compiled.pool for compiled in kept]
+    assert pools[0] is pools[1]
+    assert len({id(pool) for pool in pools}) == 3, "a bound of nothing shares nothing"
+    for compiled in kept:
+        matcher = compiled.start()
+        matcher.advance(0)
+        assert matcher.allows(1)
+    gone = weakref.ref(pools[0])
+    del kept, pools, compiled, matcher
+    gc.collect()
+    assert gone() is None, "a pool that was left goes with its constraints"
 
 
 def test_pools_go_with_their_vocabulary():

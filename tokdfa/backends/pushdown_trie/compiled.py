@@ -69,7 +69,7 @@ class PushdownTables(CompiledConstraint):
         self.mask_limit, self.max_search = settings["mask_mb"] << 20, settings["max_search"]
         self.keeps_masks: bool = settings["memo"]
         if pool is None:
-            pool = pool_of(vocab) if settings["shared"] else Pool(vocab)
+            pool = pool_of(vocab, settings["shared_mb"]) if settings["shared"] else Pool(vocab)
         self.pool = pool
         self.lock = self.pool.lock
         began = time.perf_counter_ns()

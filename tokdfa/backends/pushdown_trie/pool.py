@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
-#: Past so many bytes of automata and partitions a vocabulary gets a new pool for constraints to come.
-POOL_LIMIT = 256 << 20
+#: Past so many megabytes of automata and partitions a vocabulary gets a new pool for constraints to come, unless the
+#: option ``shared_mb`` says otherwise.
+POOL_MEGABYTES = 256
 
 
 class Pool:
@@ -110,10 +111,12 @@ _pools: WeakKeyDictionary[Vocabulary, Pool] = WeakKeyDictionary()
 _pools_lock = new_lock()
 
 
-def pool_of(vocab: Vocabulary) -> Pool:
-    """The pool that new constraints of a vocabulary share. A full one is left to the constraints that have it."""
+def pool_of(vocab: Vocabulary, megabytes: float = POOL_MEGABYTES) -> Pool:
+    """The pool that new constraints of a vocabulary share. One that takes more than `megabytes` is left to the
+    constraints that have it, and goes with the last of them.
+    """
     pool = _pools.get(vocab)
-    if pool is None or pool.nbytes > POOL_LIMIT:
+    if pool is None or pool.nbytes > megabytes * (1 << 20):
         with _pools_lock:
             if _pools.get(vocab) is pool:
                 _pools[vocab] = Pool(vocab)

@@ -47,7 +47,7 @@ from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.proper import WithProper, remembering
 from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher, PushdownTables
 from tokdfa.backends.pushdown_trie.fill import Filler
-from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
+from tokdfa.backends.pushdown_trie.pool import POOL_MEGABYTES, Pool, pool_of
 from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables, touch
 from tokdfa.constraint import Choice, Grammar, JsonSchema
 from tokdfa.errors import (
@@ -88,6 +88,10 @@ class PushdownTrie(WithProper):
         Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
         Option("memo", bool, True, "keep the mask of a row once made"),
         Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
+        Option(
+            *("shared_mb", int, POOL_MEGABYTES, "shared automata and partitions, in MB; past it new ones are begun"),
+            minimum=0,
+        ),
         Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
         Option("max_row_items", int, 200_000, "limit on the items of one row", minimum=16),
         Option("max_search", int, 20_000, "limit on rows searched for a way to an end", minimum=1),
@@ -102,7 +106,7 @@ class PushdownTrie(WithProper):
         """
         if kind not in ("json_schema", "grammar") or not self.settings["shared"]:
             return
-        pool = pool_of(self.vocab)
+        pool = pool_of(self.vocab, self.settings["shared_mb"])
         with pool.lock:
             if kind in pool.prepared:
                 return
@@ -117,7 +121,7 @@ class PushdownTrie(WithProper):
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
         locations: list[Location] | None = None
-        pool = pool_of(self.vocab) if self.settings["shared"] else Pool(self.vocab)
+        pool = pool_of(self.vocab, self.settings["shared_mb"]) if self.settings["shared"] else Pool(self.vocab)
         if isinstance(constraint, JsonSchema):
             began = time.perf_counter_ns()
             program, dropped, locations = _schema_lowering()(constraint, not self.settings["proper"])
