@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pydantic
 import pytest
 
 import tokdfa
+from tests.vocabulary.tokenizer_files import gpt2_like
 from tokdfa.backends.registry import DEFAULT_BACKENDS, backend_class, backend_names
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.decoding.given_constraint import options_of
+from tokdfa.decoding.loop import generate_batch
 from tokdfa.errors import ParseError, UnsupportedConstraint
 from tokdfa.models.table import TableModel
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 END = "<|endoftext|>"
 BYTES = tokdfa.load_tokenizer("bytes")
@@ -124,6 +129,35 @@ def test_every_kind_has_a_backend_and_others_are_named() -> None:
     with pytest.raises(UnsupportedConstraint, match="backends that take a grammar: earley_trie, pushdown_trie"):
         tokdfa.constrain(Grammar('start: "a"'), BYTES, backend="token_index")
     assert tokdfa.compile(JsonSchema({}), BYTES).backend_name == "pushdown_trie"
+
+
+def test_prompts_with_special_tokens_and_conversations(tmp_path: Path) -> None:
+    made = gpt2_like("<|end|>", "<|turn|>")
+    made.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "chat_template.jinja").write_text(
+        "<|turn|>{% for m in messages %}{{ m.role }}: {{ m.content }}<|turn|>{% endfor %}"
+    )
+    tokenizer = tokdfa.load_tokenizer(tmp_path, end_tokens="<|end|>")
+    size, seen = tokenizer.vocabulary.size, set()
+
+    def row(prefix: tuple[int, ...]) -> Any:
+        seen.add(prefix)
+        return np.full(size, 1 / size)
+
+    model = TableModel(tokenizer.vocabulary, row)
+    turn = made.token_to_id("<|turn|>")
+    plain = made.encode("user: hi", add_special_tokens=False).ids
+    constrained = tokdfa.constrain("[ab]{3}", made, end_tokens="<|end|>", proper=True)
+    for context in ("<|turn|>user: hi<|turn|>", [{"role": "user", "content": "hi"}], [turn, *plain, turn]):
+        for start_tokens in ((), (turn,)):
+            seen.clear()
+            model.start_tokens = start_tokens
+            given = context[1:] if isinstance(context[0], int) and start_tokens else context
+            written = tokdfa.generate(model, constrained, given)
+            assert min(seen, key=len) == (turn, *plain, turn), "a begin token is there once"
+            assert list(written.tokens) == made.encode(tokenizer.spell(written.tokens).decode()).ids
+    tools = [{"role": "user", "content": "hi"}], [{"role": "user", "content": "bye"}]
+    assert len(generate_batch(model, constrained, tools)) == 2
 
 
 def test_generation_with_a_model_of_ours() -> None:

@@ -12,6 +12,7 @@ next question. So the text is the same with and without skipping, for the same s
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,13 @@ from tokdfa.decoding.sampling import Sampler, log_total
 from tokdfa.errors import ArgumentError, EmptyMask
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tokdfa.backends.base import CompiledConstraint
     from tokdfa.decoding.constrain import Constrained
     from tokdfa.decoding.sampling import Floats
     from tokdfa.models.base import LanguageModel
+
+    #: A prompt: tokens, a text, or the messages of a conversation.
+    Context = str | Sequence[int] | Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +76,20 @@ class Generation:
 def generate(
     model: LanguageModel,
     compiled: CompiledConstraint | Constrained,
-    context: str | Sequence[int] = (),
+    context: Context = (),
     sampler: Sampler | None = None,
     max_tokens: int = 256,
     skip_forced: bool = True,
     always_ends: bool = False,
 ) -> Generation:
-    """One sequence through local masks, after `context` (the prompt, as tokens or as a text). See `generate_batch`."""
+    """One sequence through local masks, after `context`: a prompt as tokens, text or messages. See `generate_batch`."""
     return generate_batch(model, compiled, [context], sampler, max_tokens, skip_forced, always_ends)[0]
 
 
 def generate_batch(
     model: LanguageModel,
     compiled: CompiledConstraint | Constrained,
-    contexts: Sequence[str | Sequence[int]],
+    contexts: Sequence[Context],
     sampler: Sampler | None = None,
     max_tokens: int = 256,
     skip_forced: bool = True,
@@ -95,7 +97,9 @@ def generate_batch(
 ) -> list[Generation]:
     """One sequence for each context (which may be equal), the model being asked for all of them together.
 
-    `compiled`: what `tokdfa.compile` or `tokdfa.constrain` returns; contexts are tokens, or texts for the tokenizer.
+    `compiled`: what `tokdfa.compile` or `tokdfa.constrain` returns. A context is tokens; a text, in which names of
+    special tokens are these tokens (`Tokenizer.encode` with ``special=True``); or the messages of a conversation, for
+    the tokenizer's chat template (`Tokenizer.chat`).
     Each sequence has a stream of random numbers spawned from the `sampler` (default: temperature 1, seed 0), so a
     second call with the same sampler draws others. At most `max_tokens` tokens are appended, the end token included;
     with `always_ends` masks leave out what cannot be closed within them, so that every text is whole.
@@ -127,15 +131,17 @@ def generate_batch(
     return [sequence.result() for sequence in sequences]
 
 
-def _tokens_of(model: LanguageModel, context: str | Sequence[int]) -> Sequence[int]:
-    """A context as tokens."""
-    if not isinstance(context, str):
-        return context
+def _tokens_of(model: LanguageModel, context: Context) -> Sequence[int]:
+    """A context as tokens, without the model's start tokens, which `Target` adds, where a text or template has them."""
+    is_chat = isinstance(context, Sequence) and len(context) > 0 and isinstance(context[0], Mapping)
+    if not (isinstance(context, str) or is_chat):
+        return context  # type: ignore[return-value]
     tokenizer = getattr(getattr(model, "vocabulary", None), "tokenizer", None)
     if tokenizer is None:
         raise ArgumentError("context is a text, and the model has no tokenizer for it; give tokens")
-    tokens: list[int] = tokenizer.encode(context)
-    return tokens
+    tokens: list[int] = tokenizer.chat(context) if is_chat else tokenizer.encode(context, special=True)
+    begun = len(model.start_tokens)
+    return tokens[begun:] if tuple(tokens[:begun]) == model.start_tokens else tokens
 
 
 class _Sequence:
