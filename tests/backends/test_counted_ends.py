@@ -200,6 +200,22 @@ def test_what_restricts_a_mask_is_counted_by_its_targets(most: int) -> None:
     assert counted[0] == counted[1] >= 1_000 * len(ends._edges_of(0)[0])
 
 
+def test_the_mask_of_a_head_is_counted() -> None:
+    """Behind a blank lies half of a vocabulary, each token of which may begin a text."""
+    tokenizer = tokdfa.load_tokenizer("mistral-v1")
+    prompt, masks_made = tokenizer.encode("a ")[:-1] + tokenizer.vocabulary.trie.prefixes_of(b" ")[:1], []
+    for seconds in (0.02, 0.02, 10.0):
+        compiled = tokdfa.compile(Regex("[a-z]+"), tokenizer, "token_index", step_seconds=seconds)
+        matcher = tokdfa.heal(compiled, prompt, 1).start()
+        if seconds < 1:
+            for _ in range(2):
+                with pytest.raises(LimitExceeded, match="step_seconds"):
+                    mask_of(matcher)
+        else:
+            masks_made = mask_of(matcher)
+    assert len(masks_made) > 1_000
+
+
 def test_a_refused_search_leaves_what_is_true() -> None:
     """Whatever a search under a small budget left behind, the distance is that of a fresh one."""
     for seconds in (1e-5, 1e-4, 1e-3, 1e-2):

@@ -142,8 +142,8 @@ class HealedConstraint(CompiledConstraint):
         return spelled
 
     def mask_at(self, position: int) -> Mask:
-        """The mask after `position` bytes of the head, fewer than it has. Not to be changed."""
-        with self._lock:
+        """The mask after `position` bytes of the head, fewer than it has. Not to be changed. Raises LimitExceeded."""
+        with self._lock, self.working:
             found = self._masks.get(position)
             if found is None:
                 rest = self.head[position:]
