@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import random
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tokdfa
+from tests.packages import backend
 from tests.walks import mask_of as allowed_by
 from tokdfa.backends.region_budget import think_first
 from tokdfa.errors import ArgumentError, TokenRefused, VocabularyCannotSpell
@@ -19,7 +21,9 @@ from tokdfa.grammar.parts import choice, regex
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tokdfa.backends.base import Matcher
+    from collections.abc import Callable, Iterator
+
+    from tokdfa.backends.base import CompiledConstraint, Matcher
 
 ENGINES = ["pushdown_trie", "earley_trie"]
 
@@ -77,8 +81,10 @@ class Twin:
         return found + [self.vocab.end_tokens[0]] * self.matchers[state].can_end()
 
 
-#: (begin, end, samples of thoughts, the answers); \x01 and \x02 stand for special tokens.
-LANGUAGES = [
+#: (begin, end, samples of thoughts, the answers).
+Language = tuple[str, str, list[str], list[str]]
+#: \x01 and \x02 stand for special tokens.
+LANGUAGES: list[Language] = [
     ("<<", "ab", ["", "a", ">t", "é"], ["<b<b", "<"]),
     ("", "aa", ["", "b", "ba"], ["a", "aab"]),
     ("<", "\n\n", ["}", "\n}"], ["//", "\n/"]),
@@ -89,7 +95,7 @@ LANGUAGES = [
 ]
 
 
-def random_tokens(chance: random.Random, language: tuple[str, str, list[str], list[str]], missing: bool) -> list[bytes]:
+def random_tokens(chance: random.Random, language: Language, missing: bool) -> list[bytes]:
     """Parts of texts of a language, any border and some characters inside them, and some of them twice."""
     begin, end, thoughts, answers = language
     texts = [(begin + thought + end + answer).encode() for thought in thoughts for answer in answers]
@@ -111,39 +117,59 @@ def random_tokens(chance: random.Random, language: tuple[str, str, list[str], li
 @pytest.mark.parametrize("missing", [False, True], ids=["all bytes", "bytes are missing"])
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("language", LANGUAGES, ids=repr)
-def test_masks_are_those_of_the_language_with_every_budget(
-    language: tuple[str, str, list[str], list[str]], engine: str, missing: bool
-) -> None:
+def test_masks_are_those_of_the_language_with_every_budget(language: Language, engine: str, missing: bool) -> None:
     """From the least budget to one that binds nothing, after every sequence of tokens; and budgets of the whole."""
-    begin, end, _, answers = language
     compared = 0
-    for seed in range(12):
-        chance = random.Random(f"{language} {seed} {missing}")
-        tokens = random_tokens(chance, language, missing)
-        special = {token: f"<s{spelled[0]}>" for token, spelled in enumerate(tokens) if spelled in (b"\x01", b"\x02")}
-        texts = [b"" if token in special else spelled for token, spelled in enumerate(tokens)]
-        vocab = Vocabulary([*texts, b""], [len(tokens)], special)
-        marks = [{"\x01": "<s1>", "\x02": "<s2>"}.get(mark, mark) for mark in (begin, end)]
-        options: dict[str, Any] = {"begin": marks[0], "end": marks[1], "backend": engine}
-        answer = choice(*answers)
-        try:
-            twin = Twin(tokens, begin, end, "|".join(map(re.escape, answers)))
-        except VocabularyCannotSpell:
+    for twin, make in twins(language, engine, missing):
+        if twin is None:
             with pytest.raises(VocabularyCannotSpell):
-                think_first(answer, vocab, 99, **options)
+                make(99)
             continue
         least = next(n for n in range(40) if twin.in_time(twin.start, n, None))
         with pytest.raises(ArgumentError, match=f"which takes {least}"):
-            think_first(answer, vocab, least - 1, **options)
+            make(least - 1)
         for budget in (least, least + 1, least + 2, 40):
-            compiled = think_first(answer, vocab, budget, **options)
+            compiled = make(budget)
+            compared += compare_everywhere(compiled.start(), twin, budget, None)
             fewest = next(n for n in range(60) if twin.in_time(twin.start, budget, n))
-            for most in (None, fewest, fewest + 1):
-                if most is not None:
-                    with pytest.raises(ArgumentError, match=f"the shortest has {fewest}"):
-                        compiled.start(max_tokens=fewest - 1)
+            with pytest.raises(ArgumentError, match=f"the shortest has {fewest}"):
+                compiled.start(max_tokens=fewest - 1)
+            for most in (fewest, fewest + 1):
                 compared += compare_everywhere(compiled.start(max_tokens=most), twin, budget, most)
     assert compared > 500
+
+
+@pytest.mark.parametrize("peer", [backend("llguidance")])
+@pytest.mark.parametrize("language", [one for one in LANGUAGES if not {*one[:2]} & {"\x01", "\x02"}], ids=repr)
+def test_budgets_of_an_engine_that_shows_no_states(language: Language, peer: str) -> None:
+    """With marks that are text: llguidance panics on some grammars that begin with a special token."""
+    compared = 0
+    for twin, make in twins(language, peer, missing=False):
+        assert twin is not None
+        least = next(n for n in range(40) if twin.in_time(twin.start, n, None))
+        with pytest.raises(ArgumentError, match=f"which takes {least}"):
+            make(least - 1)
+        for budget in (least, least + 1, 40):
+            compared += compare_everywhere(make(budget).start(), twin, budget, None)
+    assert compared > 100
+
+
+def twins(
+    language: Language, engine: str, missing: bool
+) -> Iterator[tuple[Twin | None, Callable[[int], CompiledConstraint]]]:
+    """A language on twelve vocabularies: its twin, None if no tokens spell a text, and what compiles it by a budget."""
+    begin, end, _, answers = language
+    for seed in range(12):
+        tokens = random_tokens(random.Random(f"{language} {seed} {missing}"), language, missing)
+        special = {token: f"<s{spelled[0]}>" for token, spelled in enumerate(tokens) if spelled in (b"\x01", b"\x02")}
+        texts = [b"" if token in special else spelled for token, spelled in enumerate(tokens)]
+        vocab = Vocabulary([*texts, b""], [len(tokens)], special)
+        first, last = ({"\x01": "<s1>", "\x02": "<s2>"}.get(mark, mark) for mark in (begin, end))
+        make = partial(think_first, choice(*answers), vocab, begin=first, end=last, backend=engine)
+        try:
+            yield Twin(tokens, begin, end, "|".join(map(re.escape, answers))), make
+        except VocabularyCannotSpell:
+            yield None, make
 
 
 def compare_everywhere(matcher: Matcher, twin: Twin, budget: int, most: int | None) -> int:
