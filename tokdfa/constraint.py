@@ -99,8 +99,17 @@ class Constraint:
 class Regex(Constraint):
     r"""All texts that match `pattern` (full match), or that contain a match (``search=True``).
 
-    `ascii_classes`: ``\d \w \s`` (and ``\b``) mean ASCII (as ECMA-262 means ``\d`` and ``\w``; its ``\s`` is wider);
-    otherwise Unicode, as in Python and Rust.
+    `ascii_classes`: ``\d \w \s`` (and ``\b``) mean ASCII; otherwise Unicode, as in Rust. Where dialects differ:
+
+    ======  ==================================  =============================  =========================================
+    class   here, and in Rust                   Python's `re`                  ECMA-262
+    ======  ==================================  =============================  =========================================
+    ``\d``  Nd                                  the same                       ``[0-9]``
+    ``\w``  Alphabetic, M, Nd, Pc,              letters, numbers of all kinds  ``[0-9A-Za-z_]``
+            Join_Control                        (``\xb2``), ``_``; no marks
+    ``\s``  White_Space                         also U+001C to U+001F          also U+FEFF, without U+0085
+    ======  ==================================  =============================  =========================================
+
     `flags`: any of ``i`` (ignore case), ``s`` (dot matches newline), ``m`` (^ and $ at lines), ``x`` (verbose).
     Text is UTF-8. `$` without ``m`` means the very end, as in ECMA-262 and Rust (not before a last newline).
     """
@@ -231,7 +240,8 @@ class JsonSchema(Constraint):
     - `asserts`: what the drafts leave open: ``formats``: `format` is asserted; ``all``: so are `contentEncoding` and
       `contentMediaType` of draft 7, and `dependencies` of later drafts, which replaced it; ``required``: none of them.
     - `whitespace`: ``flexible``: blanks, tabs and ends of line around brackets, commas and colons; ``compact``: none.
-      `whitespace_pattern`: a regex for the blanks at each of these places, instead.
+      `whitespace_pattern`: a regex for the blanks at each of these places, instead; OptionError when it is lowered if
+      it takes anything but blanks, tabs and ends of line.
     - `item_separator`, `key_separator`: with blanks they may hold blanks themselves: ``", "`` and ``": "`` are those of
       ``generation``, unless `whitespace` or `whitespace_pattern` is given.
     - `escapes`: ``all``: a string may be spelled in every way that JSON has; ``needed``: characters that may stand raw

@@ -16,7 +16,7 @@ from tests.json_schema.test_lower import CASES, NOT_SPELLED, REFUSED, machine_of
 from tests.json_schema.test_lower import accepts as program_takes
 from tokdfa.backends.earley_trie import machine as recogniser
 from tokdfa.constraint import JsonSchema
-from tokdfa.errors import LimitExceeded, RegexSyntaxError, SchemaUnsupported, TokdfaError, UnsupportedConstraint
+from tokdfa.errors import LimitExceeded, OptionError, RegexSyntaxError, SchemaUnsupported, TokdfaError
 from tokdfa.json_schema import clauses
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.program_grammar import schema_grammar
@@ -138,9 +138,20 @@ def test_blanks_and_separators(options: dict[str, str], longest: bool) -> None:
     assert 0 < taken < 9
 
 
-def test_blanks_must_be_blanks() -> None:
-    with pytest.raises(UnsupportedConstraint, match=r"'\[ x\]\*' reads other bytes than blanks.*pushdown_trie can"):
-        schema_grammar(JsonSchema(True, whitespace_pattern="[ x]*"))
+@pytest.mark.parametrize("pattern", ["x*", "[ x]*", " |\\f", "\\s*", "[\\t ]?\xa0?", " *(?!\n)[^a]?", "(?s:.)?"])
+def test_blanks_must_be_blanks(pattern: str) -> None:
+    constraint = JsonSchema(True, whitespace_pattern=pattern)
+    for lowering in (schema_grammar, lower_schema):
+        with pytest.raises(OptionError, match=r"whitespace_pattern .* takes b'.*no JSON text .* may take blanks, tabs"):
+            lowering(constraint)
+
+
+@pytest.mark.parametrize("pattern", [r"[ \t\n\r]*", " ?", "\\n {0,4}", "(?=[ ])[^x]", "(?! *x)[ \\r]+"])
+def test_blanks_however_they_are_written(pattern: str) -> None:
+    lower_schema(JsonSchema(True, whitespace_pattern=pattern))
+
+
+def test_a_broken_pattern_of_blanks() -> None:
     with pytest.raises(RegexSyntaxError):
         schema_grammar(JsonSchema(True, whitespace_pattern="("))
 

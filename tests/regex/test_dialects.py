@@ -63,7 +63,7 @@ def test_ecma_and_tokdfa_have_a_common_core(pattern: str) -> None:
     ours, ecma = parse(pattern, ascii_classes=True), parse(pattern, dialect="ecma")
     kept = [CharSet(difference(node.ranges, SURROGATES)) for node in walk(ours) if isinstance(node, CharSet)]
     assert [node for node in walk(ecma) if isinstance(node, CharSet)] == kept
-    assert ecma.assertions == ours.assertions
+    assert {kind.removesuffix("_to_all") for kind in ecma.assertions} == ours.assertions
 
 
 @pytest.mark.parametrize("dialect", LIBRARY_DIALECTS)

@@ -34,12 +34,21 @@ _TOKEN = re.compile(
     r"|(?P<charset>\[(?:\\[^\n]|[^\]\\\n])*\])|(?P<name>[A-Za-z_][\w.-]*)|(?P<left>\()|(?P<right>\))"
     r"|(?P<or>\|)|(?P<repeat>[*+?]|\{[ \t]*\d+[ \t]*(?:,[ \t]*\d*[ \t]*)?\})|(?P<number>\d+)|(?P<comma>,)|(?P<equals>=)"
 )
+_FIRST_RULE = re.compile(r"(?:\s++|#[^\n]*+)*+[A-Za-z_][\w.-]*+(?:\[[^\]\n]*+\])?\s*+::=")
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]+)|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))|(.)")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0", "e": "\x1b"}
 _IN_STRINGS = {**_CONTROLS, **{sign: sign for sign in "\"\\/'?"}}
 _IN_CLASSES = {**_IN_STRINGS, **{sign: sign for sign in "^$.*+()[]{}|-"}}
 #: What only the arguments of a macro hold.
 _ARGUMENTS = ("number", "comma", "equals")
+
+
+def is_ebnf(text: str) -> bool:
+    """Whether a grammar is in EBNF or GBNF, not in Lark's notation: its first rule is written ``name ::= ..``.
+
+    What comes first decides, so texts and comments with ``::=`` in them do not. O(blanks and comments before it).
+    """
+    return _FIRST_RULE.match(text) is not None
 
 
 def read_ebnf(text: str, root: str = "root") -> Grammar:

@@ -1,4 +1,5 @@
 r"""Strings without runaway blanks (``blanks="few"``): what stops a model that writes nothing but white space.
+(And what blanks between signs may be: `check_blanks`.)
 
 A string of `FEW`, as it is decoded, has white space (blanks, tabs, ends of line) only
 
@@ -17,9 +18,15 @@ would be a part of their automata, which have 150 states for each character that
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
+
+from tokdfa.constraint import Regex
 from tokdfa.core.budget import is_spent
-from tokdfa.errors import LimitExceeded
+from tokdfa.errors import LimitExceeded, OptionError
 from tokdfa.json_schema.string_set import StringSet
+from tokdfa.regex.compile import compile_dfa
 
 #: Characters other than white space, but for the planes 4 to 13 of Unicode, which have none.
 _OTHER = r"[^ \t\n\r\u{40000}-\u{DFFFF}]"
@@ -49,3 +56,18 @@ def limit_blanks(strings: StringSet) -> StringSet:
         if is_spent(error):
             raise
         return strings
+
+
+@lru_cache(maxsize=64)
+def check_blanks(pattern: str) -> None:
+    """Refuse a ``whitespace_pattern`` that takes a text which JSON does not have between its signs.
+
+    Raises OptionError, and what compiling the pattern raises.
+    """
+    table = compile_dfa(Regex(pattern)).byte_table()  # of live states only: each byte read is in some text
+    others = sorted({*np.nonzero(table >= 0)[1].tolist()} - {*b" \t\n\r"})
+    if others:
+        raise OptionError(
+            f"whitespace_pattern {pattern!r} takes {bytes(others[:1])!r}, which no JSON text has between its signs; it "
+            r"may take blanks, tabs and ends of line only, as [ \t\n\r]* does"
+        )

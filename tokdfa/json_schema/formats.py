@@ -142,7 +142,7 @@ FORMATS: dict[str, Format] = {
     "date": _exact(rf"^{DATE}$"),
     "time": Format(rf"^{TIME}$", rf"^{TIME}\n?$"),
     "date-time": Format(rf"^{DATE}[Tt]{TIME}$", rf"^{DATE}[Tt]{TIME}\n?$"),
-    "duration": Format(_DURATION, r"^[+-]?P[^]*[DMYWHS]$"),
+    "duration": Format(_DURATION, r"^[+-]?P[\s\S]*[DMYWHS]$"),
     "email": Format(rf"^(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_HOSTNAME}|{_ADDRESS})$", "@"),
     "idn-email": Format(
         rf"^(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|{_IDN_QUOTED})@(?:{_IDN_DOMAIN}|{_HOSTNAME}|{_ADDRESS})$", "@",
@@ -156,7 +156,7 @@ FORMATS: dict[str, Format] = {
     "uri-reference": Format(rf"^{URI_REFERENCE}$", rf"^{ANY_URI_REFERENCE}\n?$"),
     "iri": _exact(rf"^{IRI}$"),
     "iri-reference": _exact(rf"^{IRI_REFERENCE}$"),
-    "uuid": Format(r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$", r"^[^]{8}-[^]{4}-[^]{4}-[^]{4}-"),
+    "uuid": Format(r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$", r"^[\s\S]{8}(?:-[\s\S]{4}){3}-"),
     "uri-template": Format(rf"^{URI_TEMPLATE}$", r"^[^{}]*(?:\{[^}]*\}[^{}]*)*$"),
     "json-pointer": _exact(rf"^{_POINTER}$"),
     "relative-json-pointer": Format(rf"^(?:0|[1-9]+0?)(?:#|{_POINTER})$", rf"^(?:\d|[^\x00-\x7f])+(?:#|{_POINTER})$"),

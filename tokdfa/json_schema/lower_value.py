@@ -16,7 +16,7 @@ import numpy as np
 
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
-from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, limit_blanks
+from tokdfa.json_schema.blanks import FEW_BLANKS, FEW_STATES, check_blanks, limit_blanks
 from tokdfa.json_schema.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.json_schema.number_dfa import SHIFT, is_surely_small
 from tokdfa.json_schema.number_texts import number_texts
@@ -55,6 +55,8 @@ class ValueWriter(ProgramBuilder, ABC):
         self._few_blanks = constraint.blanks == "few"
         self._natural, self._digits = constraint.numbers == "natural", constraint.number_digits
         blanks = constraint.whitespace_pattern or ("[ \t\n\r]*" if constraint.whitespace == "flexible" else "")
+        if constraint.whitespace_pattern:
+            check_blanks(constraint.whitespace_pattern)
         around = f"(?:{blanks})" if blanks else ""
         #: Terminals of punctuation, with the blanks that belong to it: those inside of brackets, if there is something.
         self.comma, self.colon = (

@@ -11,6 +11,7 @@ lowering ask one object everything.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.budget import is_spent, spend
@@ -29,9 +30,12 @@ from tokdfa.json_schema.clauses import (
 from tokdfa.json_schema.document import id_keyword_of
 from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_STATES, SCALAR_STATES, plain_shape
 from tokdfa.json_schema.listed import Listed
+from tokdfa.json_schema.string_doubts import may_hold_a_text
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tokdfa.json_schema.document import Document, Node
 
 #: Further out than any loop comes back to.
@@ -80,6 +84,9 @@ class Oracle(ABC):
         self._matches: dict[tuple[str, str], bool] = {}
         self._may_match: dict[tuple[str, str], bool] = {}
         self._empty: dict[StringSet, bool] = {}
+        #: Whether what any judge may find in a set of strings counts; and what is known of states then.
+        self.widely = False
+        self._inhabited_widely = _INHABITED.copy()
         #: Shapes of literals that are known, and literals in whose shapes keywords are left out.
         self.literals: dict[int, Shape] = {}
         self.loose: set[int] = set()
@@ -214,8 +221,25 @@ class Oracle(ABC):
             self._may_match[key] = not plain and not StringSet(not_patterns=(pattern,)).holds(name)
         return self._may_match[key]
 
+    @cached_property
+    def has_doubts(self) -> bool:
+        """Whether there are patterns or formats, on which judges may differ."""
+        return any(map(self.document.may_have, ("pattern", "patternProperties", "format")))
+
+    @contextmanager
+    def read_widely(self) -> Iterator[None]:
+        """Ask whether there are values that any judge may find to be valid."""
+        kept = self.widely, self.inhabited, self.asked, self.doubtful
+        self.widely, self.inhabited, self.asked, self.doubtful = True, self._inhabited_widely, {}, {}
+        try:
+            yield
+        finally:
+            self.widely, self.inhabited, self.asked, self.doubtful = kept
+
     def is_empty(self, strings: StringSet) -> bool:
-        """Whether a clause of strings holds none."""
+        """Whether a clause of strings holds none (`widely`: to any judge)."""
+        if self.widely:
+            return not may_hold_a_text(strings)
         if strings.simple and strings.values is None:
             return strings.max_length is not None and strings.max_length < strings.min_length
         found = self._empty.get(strings)

@@ -2,20 +2,38 @@ r"""ECMA-262 patterns, as the keyword ``pattern`` has them: the dialect "ecma" o
 
 JSON Schema (2020-12 core, section 6.4; validation, 6.3.3) asks for ECMA-262 with the flag u. Published schemas are
 written for engines without it, too, so what only Annex B allows is read as Annex B says, if Python's `re` (which most
-validators use) agrees or knows no meaning at all; where two readings are left, the pattern is refused.
+validators use) agrees or knows no meaning at all; where readings are left that one language does not cover, the pattern
+is refused.
 
-A pattern is searched for. What only one of the two readings has in a class (é in ``\w``, U+FEFF and U+0085 in ``\s``)
-is neither in the class nor in its negation ``\D \W \S``, so that what is accepted is right under both. What must *not*
-be found, such as the content of ``(?!..)``, is read *widely*: what either reading has in a class, ``.``, or in front of
+A pattern is searched for, and a text is taken if all who judge find it: ECMA-262 with and without the flag u, Python's
+`re`, and Rust's validator (`tokdfa.regex.dialects`). All read characters as code points. What only some have in a class
+(é in ``\w``, U+FEFF and U+0085 in ``\s``) is neither in the class nor in its negation ``\D \W \S``, and where only some
+find a word boundary, there is neither ``\b`` nor ``\B``. What must *not* be found, such as the content of ``(?!..)``,
+is read *widely*: as found if any of them finds it, by what any has in a class, in ``.``, at a boundary, or in front of
 a last newline ``$``.
 
+=========  ==================================  ====================================================================
+construct  all have                            any has
+=========  ==================================  ====================================================================
+``\d``     ASCII                               Nd (Python; Rust beside look-around)
+``\w``     ASCII                               letters and numbers of all kinds (Python); beside look-around also
+                                               marks, Pc, Join_Control and other Alphabetic characters (Rust)
+``\s``     Zs, U+2028/9, ASCII white space     U+001C..F (Python), U+0085 (Python, Rust), U+FEFF (ECMA)
+``.``      all but ``\n \r`` and U+2028/9      all but ``\n`` (Python; Rust beside look-around)
+``$``      the end                             before a last ``\n``, too (Python)
+``\b``     between ASCII word characters and   where ECMA's, Python's or Rust's word characters begin or end
+           what is none to anybody
+i          one upper case, and one simple      simple case folding (flag u, Rust), and U+0130 and U+0131 as an i
+           case folding (without and with u)   (Python)
+=========  ==================================  ====================================================================
+
 Python's ``\A \Z``, which are errors with flag u, and flags for the whole pattern, ``(?i)`` at its beginning, are read:
-whoever writes them has Python in mind. Without regard to case, characters are equal that simple case folding makes
-equal, to both; U+0130 and U+0131 are an i to Python only.
+whoever writes them has Python in mind.
 
 Refused (UnsupportedConstraint): back-references, which are not regular; look-behind; flags for all of a pattern that
-stand inside of it; ``{,n}``, a count to Python and text to Annex B; ``\a``, a bell to Python and a letter to Annex B.
-Broken: RegexSyntaxError.
+stand inside of it; ``{,n}``, a count to Python and text to Annex B; ``\a``, a bell to Python and a letter to Annex B;
+``\<`` and ``\>``, edges of words to Rust; ``[]`` and ``[^]`` where a ``]`` behind could close the class. Broken:
+RegexSyntaxError.
 """
 
 from __future__ import annotations
@@ -31,11 +49,13 @@ from tokdfa.regex.syntax_tree import Alternation, Assertion, Concat, Node
 def parse_pattern(pattern: str, wide: bool = False) -> Node:
     """The syntax tree of `pattern`; the module's docstring says what is read, and how. Linear, about 1 us a character.
 
-    It is found where both readings find the pattern; if `wide`, where either does (but for ``\\b \\B``, read as ASCII).
+    It is found where all readings find the pattern; if `wide`, where any does.
     Raises RegexSyntaxError, UnsupportedConstraint, or LimitExceeded (`tokdfa.regex.parse` has the limits).
     """
+    # what only looks like look-around, such as `[(?=]`, is read as if it were: then fewer texts are taken
+    dialect = "ecma with look-around" if "(?=" in pattern or "(?!" in pattern else "ecma"
     try:
-        return parse(pattern, ascii_classes=True, dialect="ecma", wide=wide, is_counted=False)
+        return parse(pattern, ascii_classes=True, dialect=dialect, wide=wide, is_counted=False)
     except RegexUnsupported as error:
         what, _, why = error.reason.partition("; ")
         raise UnsupportedConstraint(f"{what} at position {error.position} of the pattern {pattern!r}: {why}") from None

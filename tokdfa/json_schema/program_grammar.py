@@ -13,8 +13,8 @@ object, one for each member, together are as long as the object.
 
 *Where a lexeme ends.* A program may be cut into texts in any way, a lexer takes the longest match. For JSON that is the
 same: a string or a constant ends where nothing goes on; what may follow a number or the blanks of some punctuation
-begins with a byte that these do not go on with. All that is needed is that blanks are blanks, so a schema whose
-``whitespace_pattern`` reads other bytes is refused. llguidance's rule (``lexer="one_byte"``) then is the same, too.
+begins with a byte that these do not go on with. All that is needed is that blanks are blanks, which
+`tokdfa.json_schema.blanks.check_blanks` sees to. llguidance's rule (``lexer="one_byte"``) then is the same, too.
 
 *Code that is written later* (LAZY) is written at once: a parser wants all rules before the first text. The language is
 the same, but a schema that counts far is refused by LimitExceeded, which names the place: some ten thousand items, or
@@ -31,8 +31,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from tokdfa.constraint import Regex
-from tokdfa.errors import LimitExceeded, UnsupportedConstraint
+from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.json_schema.lexemes import StringExpressions, text_automaton
 from tokdfa.json_schema.lower import lower_and_remember
@@ -55,7 +54,6 @@ from tokdfa.program.program import (
     TERMINAL,
     UNBOUNDED,
 )
-from tokdfa.regex.compile import compile_lazy
 from tokdfa.regex.expression import NOTHING
 
 if TYPE_CHECKING:
@@ -82,16 +80,9 @@ def schema_grammar(
 
     `names`: names that may come twice are left to the matcher, as `lower_and_remember` does.
 
-    `max_instructions` bounds what is written of the program. Raises what `lower_schema` raises; LimitExceeded, which
-    names the place of the schema; and UnsupportedConstraint for a ``whitespace_pattern`` that reads more than blanks.
+    `max_instructions` bounds what is written of the program. Raises what `lower_schema` raises; and LimitExceeded,
+    which names the place of the schema.
     """
-    if constraint.whitespace_pattern:
-        read = compile_lazy(Regex(constraint.whitespace_pattern)).bytes_read
-        if not BLANKS.issuperset(read.nonzero()[0].tolist()):
-            raise UnsupportedConstraint(
-                f"whitespace_pattern {constraint.whitespace_pattern!r} reads other bytes than blanks, which a lexer"
-                " cannot tell from what follows them; pushdown_trie can"
-            )
     program, dropped, _ = lower_and_remember(constraint, items=False, names=names)
     writer = _ProgramGrammar(program, "needed" if constraint.escapes == "needed" else "all", max_instructions)
     cfg = writer.cfg()

@@ -293,7 +293,7 @@ class ShapeBuilder(Emptiness):
         for first, second in pairs:
             spend(PAIR_WORK)
             joined = self._join(shapes[first], shapes[second], node, "oneOf")
-            if not joined.is_nothing and self.shape_has_value(joined):
+            if not joined.is_nothing and (self.shape_has_value(joined) or self._may_have_value(joined)):
                 overlaps[first].append(second)
                 overlaps[second].append(first)
         found: list[Shape] = []
@@ -307,6 +307,13 @@ class ShapeBuilder(Emptiness):
                 exact = self._join(exact, Shape(**{kind: clauses}), node, "oneOf")
             found.append(exact)
         return found
+
+    def _may_have_value(self, shape: Shape) -> bool:
+        """Whether some judge may find a value of a shape that has none to all of them."""
+        if not self.has_doubts:
+            return False
+        with self.read_widely():
+            return self.shape_has_value(shape)
 
     def _conditional(self, node: Node) -> Shape:
         schema = node.schema

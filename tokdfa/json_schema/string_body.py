@@ -29,7 +29,7 @@ from tokdfa.errors import UnsupportedConstraint
 from tokdfa.regex.char_sets import SURROGATES, Ranges, complement, contains, difference, intersection, union
 from tokdfa.regex.literals import write_literal_tree
 from tokdfa.regex.program import Program
-from tokdfa.regex.tree_writer import Encoding
+from tokdfa.regex.tree_writer import BESIDE_REPEAT, Encoding
 from tokdfa.regex.utf8 import END, AutomatonBuilder, Span, by_lead, split_large
 
 if TYPE_CHECKING:
@@ -79,9 +79,7 @@ class Body(Encoding):
         """``$`` as a look-ahead for the closing quote. The others ask what came before, which spellings hide."""
         if kind == "text_end":
             return store.look_ahead(store.literal(self.closing))
-        raise UnsupportedConstraint(
-            r"a repeat around ^, \b or \B together with other assertions is not supported; move them out of the repeat"
-        )
+        raise UnsupportedConstraint(BESIDE_REPEAT)
 
     def text(self, text: str, program: Program) -> int:
         """The value of exactly `text`, in any spelling."""

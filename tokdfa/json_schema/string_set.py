@@ -39,7 +39,8 @@ from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.spelled_automaton import CLOSING, Classes
 from tokdfa.json_schema.string_body import BODY, CLOSED_BODY
 from tokdfa.json_schema.string_demands import read_demands
-from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, word_characters
+from tokdfa.regex import boundaries
+from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges
 from tokdfa.regex.expression import NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower
@@ -207,9 +208,9 @@ class StringSet(NamedTuple):
 def string_expression(strings: StringSet, store: ExpressionStore, escapes: Escapes = "all") -> int:
     """The expression of the JSON texts of `strings`, quotes included. It may denote nothing without being NOTHING."""
     quote = store.literal(b'"')
-    body = _lower_set(strings, store, BODY[escapes])
+    body = lower_set(strings, store, BODY[escapes])
     if store.has_assertions(body):
-        return store.concat(quote, _lower_set(strings, store, CLOSED_BODY[escapes]))
+        return store.concat(quote, lower_set(strings, store, CLOSED_BODY[escapes]))
     return store.concat(quote, body, quote)
 
 
@@ -257,7 +258,7 @@ def _explicit_texts(strings: StringSet, escapes: Escapes, explicit_states: int) 
         if classes.count >= CLOSING:
             return None
         store = ExpressionStore()
-        body = _lower_set(strings, store, classes)
+        body = lower_set(strings, store, classes)
         if closed or not store.has_assertions(body):
             break
     lazy = LazyDfa(store, body)
@@ -272,7 +273,7 @@ def _explicit_texts(strings: StringSet, escapes: Escapes, explicit_states: int) 
 
 
 def _character_sets(strings: StringSet) -> set[Ranges]:
-    """All sets of code points that `_lower_set` writes, or such that these are unions of them."""
+    """All sets of code points that `lower_set` writes, or such that these are unions of them."""
     strings = strings.spelled_out
     if strings.values is not None:
         return _single_characters(strings.values)
@@ -282,8 +283,11 @@ def _character_sets(strings: StringSet) -> set[Ranges]:
     sets.update(node.ranges for tree in nodes for node in walk(tree) if isinstance(node, CharSet))
     if not demands.whole or demands.found:
         sets.add(ALL)
-    if any(node.assertions - {"text_start", "text_end"} for node in nodes):
-        sets.update((NEWLINE, word_characters(ascii_only=True)))
+    kinds = frozenset[str]().union(*(node.assertions for node in nodes))
+    if kinds - {"text_start", "text_end"}:
+        sets.add(NEWLINE)
+    if any(map(boundaries.is_agreed, kinds)):
+        sets.update(boundaries.zones().values())
     return sets
 
 
@@ -292,7 +296,7 @@ def _single_characters(texts: frozenset[str]) -> set[Ranges]:
     return {((ord(one), ord(one)),) for one in {*chain.from_iterable(texts)}}
 
 
-def _lower_set(strings: StringSet, store: ExpressionStore, encoding: Encoding) -> int:
+def lower_set(strings: StringSet, store: ExpressionStore, encoding: Encoding) -> int:
     """The expression of a set in an encoding."""
     strings = strings.spelled_out
     if strings.values is not None:
@@ -341,7 +345,7 @@ def _apart(strings: StringSet) -> tuple[StringSet, int, int | None]:
 def _matcher(part: StringSet) -> LazyDfa:
     """The automaton of the decoded texts of a set, as UTF-8."""
     store = ExpressionStore()
-    return LazyDfa(store, _lower_set(part, store, UTF8))
+    return LazyDfa(store, lower_set(part, store, UTF8))
 
 
 @lru_cache(maxsize=4096)
@@ -412,7 +416,7 @@ def _is_empty(strings: StringSet) -> bool:
 def _prove(strings: StringSet) -> tuple[bool, int]:
     """(whether no text is in the set, the states that were made to find out)."""
     store = ExpressionStore()
-    automaton = LazyDfa(store, _lower_set(strings, store, UTF8), PROOF_STATES)
+    automaton = LazyDfa(store, lower_set(strings, store, UTF8), PROOF_STATES)
     return automaton.is_empty, automaton.state_count
 
 
@@ -441,7 +445,7 @@ def _listed(strings: StringSet, most: int) -> frozenset[str] | None:
         return None  # a single character is one of a million
     store = ExpressionStore()
     try:
-        automaton = LazyDfa(store, _lower_set(strings, store, UTF8), LISTED_STATES).to_dfa()
+        automaton = LazyDfa(store, lower_set(strings, store, UTF8), LISTED_STATES).to_dfa()
     except LimitExceeded as error:
         if is_spent(error):
             raise

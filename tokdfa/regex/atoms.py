@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from typing import TYPE_CHECKING, NoReturn
 
 from tokdfa.errors import RegexSyntaxError, RegexUnsupported
 from tokdfa.regex.char_sets import (
     POSIX_CLASSES,
     SURROGATES,
+    Folding,
     Ranges,
     complement,
     difference,
     fold_closure,
+    intersection,
     unicode_property,
     union,
     union_of_two,
@@ -33,6 +35,8 @@ _POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
 _PLAIN_ITEM = re.compile(r"[^]\\[&~-](?:-[^]\\[&~-])?")
 _PLAIN_ITEMS = re.compile(rf"(?:{_PLAIN_ITEM.pattern})+(?!-)")
 _HEXADECIMAL_FORMS = {"x": r"\xHH", "u": r"\uHHHH", "U": r"\UHHHHHHHH"}
+#: A class that may be closed at once, and later, too.
+_EMPTY_CLASS = re.compile(r"(\[\^?\])(?:[^\]\\]|\\.)*\]", re.DOTALL)
 #: Nodes of characters that are kept.
 MAX_LITERALS = 4096
 _HYPHEN: Ranges = ((0x2D, 0x2D),)
@@ -56,21 +60,25 @@ class Flags:
 
 
 @cache
-def class_ranges(dialect: Dialect, letter: str, ascii_only: bool, either: bool) -> Ranges:
-    r"""The set that ``\d \D \w \W \s \S`` mean; if `either`, all that one of the dialect's readings has in it."""
-    common, some = dialect.classes(letter.lower(), ascii_only)
-    return complement(common if either else some) if letter.isupper() else (some if either else common)
+def class_ranges(dialect: Dialect, letters: frozenset[str], ascii_only: bool, to_any: bool) -> Ranges:
+    r"""What any of some classes (``\d \D \w \W \s \S``) has in all readings of a dialect, or `to_any` of them."""
+    by_letter = []
+    for letter in letters:
+        sets = dialect.classes(letter.lower(), ascii_only)
+        by_letter.append(tuple(map(complement, sets)) if letter.isupper() else sets)
+    readings = [union(*sets) for sets in zip(*by_letter, strict=True)]
+    return union(*readings) if to_any else reduce(intersection, readings)
 
 
 class _Literals(dict[str, CharSet]):
     """The nodes of single characters, made when they are first needed; so a long literal text shares its nodes."""
 
-    def __init__(self, ignore_case: bool, wide: bool, without_surrogates: bool) -> None:
-        self.ignore_case, self.wide, self.without_surrogates = ignore_case, wide, without_surrogates
+    def __init__(self, folding: Folding | None, without_surrogates: bool) -> None:
+        self.folding, self.without_surrogates = folding, without_surrogates
 
     def __missing__(self, character: str) -> CharSet:
         single = ((ord(character), ord(character)),)
-        ranges = fold_closure(single, self.wide) if self.ignore_case else single
+        ranges = fold_closure(single, self.folding) if self.folding else single
         if len(self) >= MAX_LITERALS:
             self.clear()
         self[character] = node = CharSet(difference(ranges, SURROGATES) if self.without_surrogates else ranges)
@@ -91,22 +99,30 @@ class AtomReader:
     def __init__(self, pattern: str, dialect: Dialect, flags: Flags, ascii_classes: bool) -> None:
         self.pattern, self.dialect, self.flags, self.ascii_classes = pattern, dialect, flags, ascii_classes
         self.position = 0
-        #: Whether in a class that leaves out what it lists.
+        #: Whether in a class that leaves out what it lists, and the letters of classes listed in it.
         self.in_negated = False
+        self.letters: set[str] = set()
 
     @property
     def is_wide(self) -> bool:
         """Whether to read what any reading of the dialect has."""
         return self.dialect.two_readings and self.in_negated != self.flags.wide
 
+    @property
+    def folding(self) -> Folding | None:
+        """How case is disregarded; None if it is not."""
+        if not self.flags.ignore_case:
+            return None
+        return ("any" if self.is_wide else "all") if self.dialect.two_readings else "simple"
+
     def fold(self, ranges: Ranges) -> Ranges:
         """`ranges`, without regard to case if the flags say so."""
-        return fold_closure(ranges, self.is_wide) if self.flags.ignore_case else ranges
+        return fold_closure(ranges, self.folding) if self.folding else ranges
 
     @property
     def literals(self) -> dict[str, CharSet]:
         """The nodes of single characters under the flags."""
-        return _literals(self.flags.ignore_case, self.is_wide, self.dialect.two_readings)
+        return _literals(self.folding, self.dialect.two_readings)
 
     def char_set(self, ranges: Ranges) -> CharSet:
         """A node, the same one for equal sets."""
@@ -180,6 +196,15 @@ class AtomReader:
                 return 0x10000 + (code_point - 0xD800) * 0x400 + int(low[2], 16) - 0xDC00
         return code_point
 
+    def check_first_bracket(self) -> None:
+        """Refuse a class that begins with ``]`` if readings differ in where it ends."""
+        opening = _EMPTY_CLASS.match(self.pattern, self.position)
+        if opening:
+            self.refuse(
+                f"{opening[1]}; to ECMA-262 it is a class of its own, to Python and Rust ] is the first member of a "
+                "longer one; write \\] for the member, (?!) for no character, [\\s\\S] for any"
+            )
+
     def read_class(self) -> Ranges:
         """Read a class in brackets."""
         start, text, dialect = self.position, self.pattern, self.dialect
@@ -190,6 +215,7 @@ class AtomReader:
         self.in_negated = negated
         folding: list[tuple[int, int]] = []
         fixed: list[Ranges] = []
+        self.letters.clear()
         while True:
             self.read_plain_items(folding)
             if self.position >= len(text):
@@ -210,6 +236,8 @@ class AtomReader:
                 fixed.append(item[0])
         self.position += 1
         ranges = self.fold(union(folding))
+        if self.letters:  # together: to each reading [\s\S] has everything, but to no two the same of it is in \s
+            fixed.append(class_ranges(dialect, frozenset(self.letters), self.ascii_classes, self.is_wide))
         self.in_negated = False
         for more in fixed:
             ranges = union_of_two(ranges, more)
@@ -236,7 +264,8 @@ class AtomReader:
                 return self.read_property(letter)
             if letter in CLASS_LETTERS:
                 self.position += 2
-                return class_ranges(self.dialect, letter, self.ascii_classes, self.is_wide), False
+                self.letters.add(letter)
+                return (), False
             if letter == "b":
                 self.position += 2
                 return 0x08

@@ -14,20 +14,21 @@ class   Unicode (UTS #18 Annex C, as in Rust and the `regex` package)          A
 ``\s``  White_Space                                                            ``[ \t\n\v\f\r]``
 ======  =====================================================================  ==============================
 
-Python's `re` differs in the Unicode reading: its ``\w`` is str.isalnum() or ``_`` (it lacks marks such as U+0301 and
-has other numbers such as U+00B2), its ``\s`` has U+001C..U+001F. ECMA-262 has ASCII ``\d`` and ``\w``; its ``\s`` has
-the Unicode space separators and U+FEFF, which the ASCII reading here has not.
+Python's `re` differs in the Unicode reading: its ``\w`` is str.isalnum() or ``_`` (`python_word_characters`: it lacks
+marks such as U+0301 and has other numbers such as U+00B2), its ``\s`` has U+001C..U+001F. ECMA-262 has ASCII ``\d`` and
+``\w``; its ``\s`` has the Unicode space separators and U+FEFF, which the ASCII reading here has not.
 
 Case is simple case folding (Unicode's CaseFolding.txt, status C and S) as in Rust and in ECMA-262's u mode: one code
 point against one code point, no Turkic rule. So k, K and U+212A (Kelvin sign) are alike, s, S and U+017F too; U+00DF is
-not ss. Python's `re` in addition takes U+0130 and U+0131 for an i; `fold_closure` does, too, if it folds *widely*.
+not ss. Python's `re` in addition takes U+0130 and U+0131 for an i. ECMA-262 without the flag u compares what has one
+upper case each, and never a character beyond ASCII with one of ASCII: there U+212A is no k, and U+1E9E no U+00DF.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tokdfa.regex.unicode_tables import load_case_orbits, load_ranges, scan
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
+#: What is alike without regard to case: by simple case folding; to all of Python's `re`, Rust and ECMA-262 with and
+#: without the flag u; to any of these.
+Folding: TypeAlias = Literal["simple", "all", "any"]
 
 LAST_CODE_POINT = 0x10FFFF
 ALL: Ranges = ((0, LAST_CODE_POINT),)
@@ -156,6 +160,21 @@ def word_characters(ascii_only: bool) -> Ranges:
     return _ASCII["word"] if ascii_only else load_ranges("word")
 
 
+def python_word_characters() -> Ranges:
+    r"""The class ``\w`` of Python's `re`: letters, numbers of all kinds, and ``_``."""
+    return load_ranges("python_word")
+
+
+@cache
+def word_zones() -> tuple[Ranges, Ranges, Ranges, Ranges]:
+    """All characters by who counts them to a word, of ECMA-262, Python's `re` and Rust: all three; Python and Rust,
+    in each version of Unicode; whether they do differs; none.
+    """
+    every, settled = _ASCII["word"], load_ranges("settled_word")
+    some = union(load_ranges("python_word"), load_ranges("word"))
+    return every, settled, difference(some, union(every, settled)), complement(some)
+
+
 def spaces(ascii_only: bool) -> Ranges:
     r"""The class ``\s``."""
     return _ASCII["space"] if ascii_only else load_ranges("space")
@@ -173,22 +192,35 @@ def unicode_property(name: str) -> Ranges:
     return scan(rf"\p{{{name}}}")
 
 
-def fold_closure(ranges: Ranges, wide: bool = False) -> Ranges:
-    """`ranges` and every code point that simple case folding takes for one of its members; `wide`: or Python's `re`."""
-    if wide and intersection(ranges, _EACH_I):
+def fold_closure(ranges: Ranges, folding: Folding = "simple") -> Ranges:
+    """`ranges` and every code point that is alike one of its members."""
+    if folding == "any" and intersection(ranges, _EACH_I):
         ranges = union(ranges, _EACH_I)
-    folding, partners = _case_partners()
+    cased, partners = _case_partners(folding == "all")
     added: list[tuple[int, int]] = []
     for first, last in ranges:
-        for place in range(bisect_left(folding, first), bisect_right(folding, last)):
+        for place in range(bisect_left(cased, first), bisect_right(cased, last)):
             added.extend((partner, partner) for partner in partners[place])
     return union(ranges, added) if added else ranges
 
 
+def _upper_case(point: int) -> int:
+    """What ECMA-262 without the flag u compares a character by (Canonicalize)."""
+    upper = chr(point).upper()
+    return ord(upper) if len(upper) == 1 and (point < 128 or ord(upper) >= 128) else point
+
+
 @cache
-def _case_partners() -> tuple[list[int], list[tuple[int, ...]]]:
-    """The code points that have case, sorted, and beside each its whole orbit."""
-    pairs = sorted((member, orbit) for orbit in load_case_orbits() for member in orbit)
+def _case_partners(to_all: bool) -> tuple[list[int], list[tuple[int, ...]]]:
+    """The code points that have case, sorted, and beside each its orbit (`to_all`: what is alike to all)."""
+    orbits: Iterable[tuple[int, ...]] = load_case_orbits()
+    if to_all:
+        orbits = [
+            tuple(member for member in orbit if _upper_case(member) == upper)
+            for orbit in orbits
+            for upper in sorted(set(map(_upper_case, orbit)))
+        ]
+    pairs = sorted((member, orbit) for orbit in orbits for member in orbit)
     return [member for member, _ in pairs], [orbit for _, orbit in pairs]
 
 

@@ -9,17 +9,18 @@ construct           tokdfa, lark                      ecma                      
 ``.``               all but ``\n``                    all but ``\n \r``, U+2028, U+2029    Python, Rust; ECMA-262
 ``$``               the very end; lines with flag m   the very end                         Rust; ECMA-262
 ``\d \w \s``        Unicode, or ASCII on demand       ASCII; ``\s`` has Zs, U+2028/9, too  UTS #18; ECMA-262
-``\b \B``           with ASCII classes only           ASCII                                Python; ECMA-262
-``[]a] [^]a]``      ``]`` is a member                 ``[]`` is nothing, ``[^]`` anything  Python, Rust; ECMA-262
+``\b \B``           with ASCII classes only           where ECMA-262, Python, Rust agree   Python; ECMA-262
+``[]a] [^]a]``      ``]`` is a member                 refused; ``[]``, ``[^]``: ECMA's     Python, Rust; ECMA-262
 ``[\w-.]``          an error                          the hyphen is a member               ECMA-262, Annex B
 ``[[:alpha:]]``     a POSIX class                     as written                           Rust
 ``&& -- ~~`` in []  set operations: refused           as written                           Rust
 ``{,n}``            from 0 to n                       refused                              Python; text to Annex B
 ``\A \z \Z``        the ends of the text              the same                             Python, Rust
+``\< \>``           the character                     refused outside of classes           Python; edges to Rust
 ``\101``, ``\a``    octal, the bell                   refused                              Python
 ``\x{41} \U..``     code points                       unknown                              Rust, Python
 ``(?i) (?i:..)``    flags i, s, m, x, from there on   first of all, i, s, m, x; ``(?i:``   Rust; Python, ECMA-262
-without case        simple folding, Unicode           the same; widely, U+0130/1 are an i  Rust, ECMA-262; Python
+without case        simple folding, Unicode           where all agree; widely, where any   Rust, ECMA-262; Python
 ``x*?``             as ``x*``; lark: refused          as ``x*``
 ``x*+ (?>x)``       where they change nothing         unknown                              Python, Rust's kin
 ``(?<=x) (?<!x)``   outside groups; lark: refused     refused                              Python
@@ -27,9 +28,11 @@ without case        simple folding, Unicode           the same; widely, U+0130/1
 
 *lark* is what stands between slashes in a grammar; a lazy quantifier there changes what a terminal finds.
 
-*ecma* is read twice, since JSON schemas are also written for Python's `re`: as *both readings* have it, or *widely*, as
-either has it. So a class has two sets, and in what leaves out or must not be found (``[^\s]``, ``\S``, ``(?!\s)``) the
-one stands for the other. Surrogates are in none of its sets.
+*ecma* is read twice, since JSON schemas are judged by ECMA-262, by Python's `re`, and by Rust: as *all readings* have
+it, or *widely*, as any has it. So a class has two sets, and in what leaves out or must not be found (``[^\s]``, ``\S``,
+``(?!\s)``) the one stands for the other. Surrogates are in none of its sets. Rust's reading is that of its JSON Schema
+validator, the crate jsonschema: it gives the crate `regex` ECMA's classes, unless there is look-around, which that does
+not have; then classes are Rust's own (*ecma with look-around*). Word boundaries are always Rust's own.
 
 *tiktoken* (Rust's fancy-regex) and *oniguruma* (the package tokenizers) run the patterns of pre-tokenizers. There it
 matters which match is preferred, so quantifiers may be lazy or possessive and groups atomic, and options are ordered.
@@ -52,7 +55,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tokdfa.core.locks import cached_property
-from tokdfa.regex.char_sets import NEWLINE, Ranges, digits, spaces, union, word_characters
+from tokdfa.regex.char_sets import (
+    NEWLINE,
+    Ranges,
+    digits,
+    python_word_characters,
+    spaces,
+    union,
+    word_characters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -91,6 +102,8 @@ class Dialect:
     assertions: Mapping[str, str]
     controls: Mapping[str, int]
     refused_escapes: Mapping[str, str]
+    #: The same of what is refused outside of classes only.
+    refused_assertions: Mapping[str, str] = field(default_factory=dict)
     octal: re.Pattern[str] = re.compile(r"\\(0[0-7]{0,2})")
     hexadecimal: Mapping[str, re.Pattern[str]]
     #: ``\p{..}``: whether negated, the name, the name if it is one letter without braces.
@@ -102,10 +115,11 @@ class Dialect:
     empty_class: bool = False
     hyphen_beside_class: bool = False
     posix_and_operations: bool = False
-    #: (letter of a class, ASCII only) -> what all readings have in it, and what any has; both of what ``.`` leaves out.
-    classes: Callable[[str, bool], tuple[Ranges, Ranges]]
+    #: (letter of a class, ASCII only) -> what it has in each reading; and what ``.`` leaves out in any, and in all.
+    classes: Callable[[str, bool], tuple[Ranges, ...]]
     line_ends: tuple[Ranges, Ranges] = (NEWLINE, NEWLINE)
-    #: Whether there are two readings, and surrogates are in no set.
+    #: Whether there are several readings, and a pattern has what all of them have, or what any has; surrogates are
+    #: then in no set.
     two_readings: bool = False
     #: Whether a library searches with the pattern, and knows what sets contain.
     is_for_library: bool = False
@@ -122,9 +136,8 @@ class Dialect:
         return match[0]
 
 
-def _one_reading(letter: str, ascii_only: bool) -> tuple[Ranges, Ranges]:
-    ranges = {"d": digits, "w": word_characters, "s": spaces}[letter](ascii_only)
-    return ranges, ranges
+def _one_reading(letter: str, ascii_only: bool) -> tuple[Ranges, ...]:
+    return ({"d": digits, "w": word_characters, "s": spaces}[letter](ascii_only),)
 
 
 _GROUPS = {"(": "group", "(?:": "group", "(?P<": "named group", "(?<": "named group", "(?=": "=", "(?!": "!"}
@@ -177,19 +190,25 @@ LARK = replace(
     unicode_boundary="a word boundary; a lexeme cannot depend on what is around it",
 )
 
-#: Zs, and the control characters and line ends (ECMA-262, WhiteSpace and LineTerminator).
+#: Zs, and the control characters and line ends (ECMA-262, WhiteSpace and LineTerminator), without U+FEFF.
 ECMA_SPACES: Ranges = (
     (0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F),
     (0x205F, 0x205F), (0x3000, 0x3000),
 )  # fmt: skip
 
 
-def _ecma_class(letter: str, _ascii_only: bool) -> tuple[Ranges, Ranges]:
-    """What ECMA-262 and Python have in a class, and what either has."""
-    if letter == "s":
-        return ECMA_SPACES, union(ECMA_SPACES, ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF)))
-    both, unicode = (_one_reading(letter, ascii_only)[0] for ascii_only in (True, False))
-    return both, unicode
+def _to_ecma_and_python(letter: str, _ascii_only: bool) -> tuple[Ranges, ...]:
+    """A class of ECMA-262, and of Python."""
+    if letter == "d":
+        return digits(ascii_only=True), digits(ascii_only=False)
+    if letter == "w":
+        return word_characters(ascii_only=True), python_word_characters()
+    return union(ECMA_SPACES, ((0xFEFF, 0xFEFF),)), union(spaces(ascii_only=False), ((0x1C, 0x1F),))
+
+
+def _to_rust_too(letter: str, ascii_only: bool) -> tuple[Ranges, ...]:
+    """The same, and of Rust."""
+    return *_to_ecma_and_python(letter, ascii_only), *_one_reading(letter, ascii_only=False)
 
 
 _NOT_REGULAR = "a back-reference; what it matches is no regular language"
@@ -219,6 +238,10 @@ ECMA = Dialect(
         **dict.fromkeys(_BACK_REFERENCES, _NOT_REGULAR),
         "a": r"\a; it is a letter to ECMA-262 and the bell to Python",
     },
+    refused_assertions={
+        edge: rf"\{edge}; it is the character to ECMA-262 and Python, and the edge of a word to Rust; write {edge}"
+        for edge in "<>"
+    },
     hexadecimal={
         "x": re.compile(r"\\x([0-9A-Fa-f]{2})"),
         "u": re.compile(r"\\u(?:\{0*([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{4}))"),
@@ -226,10 +249,12 @@ ECMA = Dialect(
     property=re.compile(r"\\[pP]\{()([^{}^]*)\}()"),
     empty_class=True,
     hyphen_beside_class=True,
-    classes=_ecma_class,
+    classes=_to_ecma_and_python,
     line_ends=(((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)), NEWLINE),
     two_readings=True,
 )
+
+ECMA_WITH_LOOK_AROUND = replace(ECMA, name="ecma with look-around", classes=_to_rust_too)
 
 TIKTOKEN = Dialect(
     name="tiktoken",
@@ -286,6 +311,6 @@ TIKTOKEN = Dialect(
 
 ONIGURUMA = replace(TIKTOKEN, name="oniguruma")
 
-DIALECTS = {dialect.name: dialect for dialect in (TOKDFA, LARK, ECMA, TIKTOKEN, ONIGURUMA)}
+DIALECTS = {dialect.name: dialect for dialect in (TOKDFA, LARK, ECMA, ECMA_WITH_LOOK_AROUND, TIKTOKEN, ONIGURUMA)}
 #: Those of the libraries that search with a pattern.
 LIBRARY_DIALECTS = tuple(name for name, dialect in DIALECTS.items() if dialect.is_for_library)

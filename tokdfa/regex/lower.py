@@ -1,9 +1,10 @@
 r"""From syntax trees and choices to expressions over bytes, with assertions resolved wherever that is possible.
 
 Words. A *context* is what assertions can ask of the past: nothing read yet, or the last byte is a newline, a word byte
-or another byte. A *rest* is what follows a node up to the end of the text: one expression for each context in which it
-may begin. Look-ahead and ``$`` speak about the whole rest, so a node is lowered together with its rest: `resolve` takes
-a node and the rest K behind it and returns the rest that begins with the node. Its laws, for each context c:
+or another byte; for boundaries on which several dialects must agree (`tokdfa.regex.boundaries`), the zone of the last
+character. A *rest* is what follows a node up to the end of the text: one expression for each context in which it may
+begin. Look-ahead and ``$`` speak about the whole rest, so a node is lowered together with its rest: `resolve` takes a
+node and the rest K behind it and returns the rest that begins with the node. Its laws, for each context c:
 
 - no assertion in the node:  node · K[d], the node's matches being split by the context d in which they end, where K
   differs by context; an empty match stays in c;
@@ -12,6 +13,7 @@ a node and the rest K behind it and returns the rest that begins with the node. 
 - ``^``:                     K[c] if c is the start of the text, else nothing; likewise for lines (flag m);
 - ``$``:                     K[c] ∩ {empty}; with flag m, K[c] ∩ (empty | newline · any bytes);
 - ``\b``, ``\B``:            K[c] ∩ (the next byte is a word byte) or ∩ (it is not), as c and the assertion demand;
+                            if dialects must agree, K[c] ∩ (the next character is of a zone that fits);
 - ``(?=x)``, ``(?!x)``:      K[c] ∩ X[c], K[c] ∩ ¬X[c], where X = resolve(x, any bytes);
 - ``node?``:                 K ∪ resolve(node, K).
 
@@ -44,7 +46,16 @@ from itertools import groupby
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tokdfa.regex.char_sets import ALL, NEWLINE, Ranges, complement, intersection, union, word_characters
+from tokdfa.regex import boundaries
+from tokdfa.regex.char_sets import (
+    ALL,
+    NEWLINE,
+    Ranges,
+    complement,
+    intersection,
+    union,
+    word_characters,
+)
 from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING
 from tokdfa.regex.literals import literal_tree
@@ -94,7 +105,7 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
     It may be an expression of the empty language without being NOTHING; whoever derives it finds out.
     Raises LimitExceeded if the expression outgrows the store, and what the encoding raises.
     """
-    lowerer = _Lowerer(store, encoding)
+    lowerer = _Lowerer(store, encoding, any(map(boundaries.is_agreed, node.assertions)))
     if LOOK_BEHIND in node.assertions:
         alternatives = node.options if isinstance(node, Alternation) else (node,)
         return store.union(
@@ -110,13 +121,13 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
     if not (search or node.assertions or encoding.end):
         return lowerer.plain(node)
     if not search:
-        return _run(lowerer.resolve(node, _Rest((lowerer.end,) * 4))).expressions[AT_START]
+        return _run(lowerer.resolve(node, lowerer.rest(lowerer.end))).expressions[AT_START]
     any_text = lowerer.plain(_ANY_TEXT)
     options = node.options if isinstance(node, Alternation) else (node,)
     free = alternation(option for option in options if not option.assertions)
     found = []
     for option in (free, *(option for option in options if option.assertions)):
-        rest = _run(lowerer.resolve(option, _Rest((store.concat(any_text, lowerer.end),) * 4)))
+        rest = _run(lowerer.resolve(option, lowerer.rest(store.concat(any_text, lowerer.end))))
         found.append(_run(lowerer.resolve(_ANY_TEXT, rest)).expressions[AT_START])
     return store.union(found)
 
@@ -169,11 +180,21 @@ class _Rest:
 class _Lowerer(Writer):
     """The recursive functions, as generators that yield their recursive calls to `_run`. All make expressions."""
 
-    def __init__(self, store: ExpressionStore, encoding: Encoding) -> None:
+    def __init__(self, store: ExpressionStore, encoding: Encoding, agreed: bool) -> None:
+        """`agreed`: whether there are boundaries on which dialects must agree."""
         super().__init__(store, encoding)
         self.end = store.literal(encoding.end)
+        self.leaving = boundaries.leaving() if agreed else _LEAVING
         # by the node's identity (hashing a tree would walk it); the node is kept, so that its id stays its own
         self._anchored: dict[tuple[int, bool, bool], tuple[Node, Node]] = {}
+
+    def everywhere(self, expression: int) -> ByContext:
+        """The same in each context."""
+        return (expression,) * (1 + len(self.leaving))
+
+    def rest(self, expression: int) -> _Rest:
+        """The rest that is `expression` in each context."""
+        return _Rest(self.everywhere(expression))
 
     def resolve(self, node: Node, rest: _Rest) -> Task:
         """The rest that begins with `node`; see the laws in the module's docstring."""
@@ -195,11 +216,11 @@ class _Lowerer(Writer):
             case Repeat(body=body) if body.assertions <= _TEXT_ANCHORS and not _doubles(body):
                 expressions = yield self.resolve_anchored_repeat(node, rest)
             case Repeat():
-                expressions = (self.store.concat(self.plain(node), self.unresolved(rest)),) * 4
+                expressions = self.everywhere(self.store.concat(self.plain(node), self.unresolved(rest)))
             case Assertion(kind=kind):
                 expressions = self.assert_here(kind, rest)
             case LookAhead(body=body, negative=negative):
-                ahead = (yield self.resolve(body, _Rest((ANY_BYTES,) * 4))).expressions
+                ahead = (yield self.resolve(body, self.rest(ANY_BYTES))).expressions
                 if negative:
                     ahead = self.each(self.store.complement, ahead)
                 expressions = self.each(self.both, rest.expressions, ahead)
@@ -225,23 +246,23 @@ class _Lowerer(Writer):
             else:
                 before = store.concat(before, self.plain(part))
         end = store.concat(any_text, self.end) if search else self.end
-        rest = yield self.resolve(concat(parts[last + 1 :]), _Rest((end,) * 4))
+        rest = yield self.resolve(concat(parts[last + 1 :]), self.rest(end))
         return store.concat(before, rest.expressions[AFTER_OTHER])
 
     def prepend(self, node: Node, rest: _Rest) -> Task:
         """`node`, which has no assertion, before `rest`."""
         store, after = self.store, rest.expressions
         if rest.is_uniform:
-            return (self.expression(self.program.concat((self.write(node), known(after[0])))),) * 4
+            return self.everywhere(self.expression(self.program.concat((self.write(node), known(after[0])))))
         by_rest: dict[int, list[int]] = {}  # expression -> the contexts in which it follows
-        for context in _LEAVING:
+        for context in self.leaving:
             by_rest.setdefault(after[context], []).append(context)
         consumed = []
         for expression, contexts in by_rest.items():
-            allowed = union(*(_LEAVING[context] for context in contexts))
+            allowed = union(*(self.leaving[context] for context in contexts))
             if expression != NOTHING:
                 consumed.append(store.concat((yield self.ending_in(node, allowed)), expression))
-        read = (store.union(consumed),) * 4
+        read = self.everywhere(store.union(consumed))
         return self.unite(read, after) if node.nullable else read
 
     def ending_in(self, node: Node, last: Ranges) -> Task:
@@ -297,7 +318,7 @@ class _Lowerer(Writer):
         through = (yield self.resolve(repeat(free, low, high), rest)).expressions
         if "text_end" not in body.assertions:
             return through
-        last = yield self.resolve(body, _Rest(self.each(self.both, rest.expressions, (self.end,) * 4)))
+        last = yield self.resolve(body, _Rest(self.each(self.both, rest.expressions, self.everywhere(self.end))))
         empty_at_end = (yield self.with_anchors(body, start=False, end=True)).nullable
         fewer = 0 if empty_at_end else max(low - 1, 0)
         before_last = repeat(free, fewer, None if high is None else high - 1)
@@ -340,20 +361,29 @@ class _Lowerer(Writer):
         """`rest` where an assertion holds."""
         store, after = self.store, rest.expressions
         if kind == "text_start":
-            return (after[AT_START], NOTHING, NOTHING, NOTHING)
+            return (after[AT_START], *self.everywhere(NOTHING)[1:])
         if kind == "line_start":
-            return (after[AT_START], after[AFTER_NEWLINE], NOTHING, NOTHING)
+            return (after[AT_START], after[AFTER_NEWLINE], *self.everywhere(NOTHING)[2:])
         if kind == "text_end":
-            return self.each(self.both, after, (self.end,) * 4)
+            return self.each(self.both, after, self.everywhere(self.end))
         if kind == "line_end":
             newline = store.union([self.end, store.concat(self.char_set(NEWLINE), ANY_BYTES)])
-            return self.each(self.both, after, (newline,) * 4)
+            return self.each(self.both, after, self.everywhere(newline))
+        if boundaries.is_agreed(kind):
+            wanted = tuple(self.next_of(boundaries.zones_that_fit(kind, context)) for context in range(len(after)))
+            return self.each(self.both, after, wanted)
         next_is_word = store.concat(self.char_set(_ASCII_WORD), ANY_BYTES)
         next_is_no_word = store.complement(next_is_word)
         inside_word = next_is_no_word if kind == "word_boundary" else next_is_word
         outside_word = next_is_word if kind == "word_boundary" else next_is_no_word
         wanted = tuple(inside_word if context == AFTER_WORD else outside_word for context in CONTEXTS)
         return self.each(self.both, after, wanted)
+
+    def next_of(self, zones: frozenset[str]) -> int:
+        """All rests that begin with a character of some zones, or the end if it is among these."""
+        store, ranges = self.store, union(*(boundaries.zones()[zone] for zone in zones - {"end"}))
+        begun = store.concat(self.char_set(ranges), ANY_BYTES) if ranges else NOTHING
+        return store.union([begun, self.end]) if "end" in zones else begun
 
     def both(self, left: int, right: int) -> int:
         return self.store.intersection([left, right])

@@ -155,10 +155,15 @@ class Parser(AtomReader):
 
     def read_end_anchor(self) -> None:
         self.add_assertion("line_end" if self.flags.multi_line else "text_end", 1)
-        if self.flags.wide:  # the end, or the last newline before it
-            end = self.groups[-1].items.pop()
-            before_newline = self.pool.concat([self.literals["\n"], end])
-            self.groups[-1].items.append(self.pool.alternation([end, LookAhead(before_newline, False)]))
+        if self.flags.wide:
+            self.allow_newlines(1)
+
+    def allow_newlines(self, most: int | None) -> None:
+        """Let the assertion of an end, just read, hold before so many last newlines, too."""
+        end = self.groups[-1].items.pop()
+        newlines = self.pool.repeat(self.literals["\n"], 1, most)
+        ahead = LookAhead(self.pool.concat([newlines, end]), negative=False)
+        self.groups[-1].items.append(self.pool.alternation([end, ahead]))
 
     def add_assertion(self, kind: str, length: int) -> None:
         """Add an assertion that is `length` characters long."""
@@ -363,9 +368,11 @@ class Parser(AtomReader):
         if letter in self.dialect.assertions:
             self.read_assertion_escape(letter)
             return
+        if letter in self.dialect.refused_assertions:
+            self.refuse(self.dialect.refused_assertions[letter])
         node: Node
         if letter in CLASS_LETTERS:
-            node = self.char_set(class_ranges(self.dialect, letter, self.ascii_classes, self.flags.wide))
+            node = self.char_set(class_ranges(self.dialect, frozenset(letter), self.ascii_classes, self.flags.wide))
             self.position += 2
         elif letter in PROPERTY_LETTERS:
             ranges, folds = self.read_property(letter)
@@ -375,16 +382,23 @@ class Parser(AtomReader):
         self.groups[-1].add(node, start)
 
     def read_assertion_escape(self, letter: str) -> None:
-        refused = self.dialect.unicode_boundary
-        if letter in "bB" and refused:
-            if not self.ascii_classes:
-                self.refuse(refused)
+        dialect = self.dialect
+        if letter in "bB" and (dialect.unicode_boundary or dialect.two_readings):
+            if dialect.unicode_boundary and not self.ascii_classes:
+                self.refuse(dialect.unicode_boundary)
             if _BOUNDARY_SIDE.match(self.pattern, self.position + 2):
-                self.refuse(rf"the word boundary \{letter}{{..}}")
-        self.add_assertion(self.dialect.assertions[letter], 2)
+                self.refuse(rf"the word boundary \{letter}{{..}}; it is Rust's; write \{letter}\{{ for a brace")
+        kind = dialect.assertions[letter]
+        if letter in "bB" and dialect.two_readings:
+            kind += "_to_any" if self.flags.wide else "_to_all"
+        self.add_assertion(kind, 2)
+        if letter == "Z" and self.flags.wide:
+            self.allow_newlines(None)  # as Rust's look-around has it
 
     def read_bracket(self) -> None:
         start, text = self.position, self.pattern
+        if self.dialect.empty_class:
+            self.check_first_bracket()
         known, key = _known_classes(self.dialect, self.flags, self.ascii_classes), self.key(start, "]")
         found = known.get(key)
         if found is not None and text.startswith(found[0], start):

@@ -157,7 +157,8 @@ class Assertion(Node):
     """A position where something holds of the text around it.
 
     `kind`: ``text_start``, ``text_end``, ``line_start``, ``line_end``, ``word_boundary`` or ``not_word_boundary``.
-    Words are ASCII letters, digits and ``_``; a line ends before ``\n`` only.
+    Words are ASCII letters, digits and ``_``; a line ends before ``\n`` only. With ``_to_all`` or ``_to_any`` at its
+    end, a boundary is (or is not) there to all dialects that judge schemas, or to any (`char_sets.word_zones`).
     """
 
     kind: str

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import spend
+from tokdfa.errors import UnsupportedConstraint
+from tokdfa.regex.boundaries import is_agreed
 from tokdfa.regex.char_sets import Ranges, union
 from tokdfa.regex.expression import EMPTY
 from tokdfa.regex.literals import write_literal_tree
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 LONG_PROGRAM = 1 << 18
 #: What it takes to write a node, without its characters.
 NS_PER_NODE = 5_000
+BESIDE_REPEAT = (
+    r"a repeat around ^, \b or \B, or around look-ahead before one of them, is not supported; move it out of the repeat"
+)
 
 
 class Encoding:
@@ -57,6 +62,8 @@ class Encoding:
 
     def assertion(self, kind: str, store: ExpressionStore) -> int:
         """The expression of an assertion that only the derivatives can decide."""
+        if is_agreed(kind):  # they know the last byte, not the last character
+            raise UnsupportedConstraint(BESIDE_REPEAT)
         return store.assertion(kind)
 
 

@@ -6,7 +6,7 @@
 | ``json_object`` | nothing: any JSON object |
 | ``regex`` | a pattern |
 | ``choice`` | a JSON array of texts |
-| ``grammar``, ``ebnf`` | a grammar in Lark's notation, or in xgrammar's EBNF if it has ``::=`` |
+| ``grammar``, ``ebnf`` | a grammar in Lark's notation, or in xgrammar's EBNF if it begins with a rule ``name ::=`` |
 | ``structural_tag`` | tags in free text: ``{"structures": [{"begin", "schema", "end"}], "triggers": [...]}`` |
 
 Schemas get the profile ``generation``, as those of `tokdfa.constrain` do.
@@ -21,7 +21,7 @@ from tokdfa.core.arguments import as_sequence, as_text
 from tokdfa.core.nesting import read_json
 from tokdfa.errors import ArgumentError, UnknownNameError, UnsupportedConstraint
 from tokdfa.grammar import parts
-from tokdfa.grammar.ebnf import read_ebnf
+from tokdfa.grammar.ebnf import is_ebnf, read_ebnf
 
 if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
@@ -53,7 +53,7 @@ def read_request(kind: str, text: str, **options: Any) -> Constraint:
             return Choice(choices)
         case "structural_tag":
             return _structural_tag(_read_json(text, "structural_tag"), options)
-    return read_ebnf(text) if "::=" in as_text(text, "the grammar") else Grammar(text, json_options=options)
+    return read_ebnf(text) if is_ebnf(as_text(text, "the grammar")) else Grammar(text, json_options=options)
 
 
 def _read_json(text: str, kind: str) -> Any:
