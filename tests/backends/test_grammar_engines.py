@@ -157,9 +157,17 @@ def test_switches_change_no_mask(backend, options, name):
 
 
 @pytest.mark.parametrize(("backend", "lexer"), EVERY[:2])
-def test_a_search_without_end_is_given_up(backend, lexer):
-    """Brackets can be opened for ever and never closed."""
+def test_brackets_that_no_token_closes_are_not_opened(backend, lexer):
+    """No search is needed for that: what cannot be written is taken out of the rules."""
     vocab = Vocabulary([b"(", b"a", b""], end_tokens=[2])
+    compiled = compile_with(Grammar('start: "(" start ")" | "a"\n'), vocab, backend, lexer=lexer, max_search=1)
+    assert mask_of(compiled.start()) == [1]
+
+
+@pytest.mark.parametrize(("backend", "lexer"), EVERY[:2])
+def test_a_search_without_end_is_given_up(backend, lexer):
+    """Brackets can be opened for ever and never closed, though a token has a closing one."""
+    vocab = Vocabulary([b"(", b"a", b"", b"b)"], end_tokens=[2])
     compiled = compile_with(Grammar('start: "(" start ")" | "a"\n'), vocab, backend, lexer=lexer, max_search=100)
     for _ in range(2):
         with pytest.raises(LimitExceeded, match="lacks some bytes") as caught:

@@ -87,6 +87,15 @@ def coaccessible_states(offsets: npt.NDArray[np.integer], targets: npt.NDArray[n
     return distances >= 0
 
 
+def leading_to(table: Table, wanted: Flags) -> Flags:
+    """bool, shape (states,): the states that lead to those that are wanted, these included. O(entries).
+
+    `table`: int32, shape (states, letters), -1 where nothing goes on.
+    """
+    leads = table >= 0
+    return coaccessible_states(np.append(0, np.cumsum(leads.sum(axis=1))), table[leads], wanted)
+
+
 def trim(dfa: Dfa) -> Dfa:
     """The live part of `dfa`: same language, states numbered breadth-first from start 0, coarsest byte classes.
 

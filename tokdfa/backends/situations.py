@@ -2,7 +2,7 @@
 
 A situation is all that matters of a text so far: equal ones have one number, so rollback and fork cost nothing, and
 texts share masks and steps. A strategy writes how a situation reads a token, whether the text may end in it, and its
-mask; here are the memos, the end tokens, and the search for an end where the vocabulary lacks bytes that texts need.
+mask; here are the memos, the end tokens, and what becomes of a mask where the vocabulary lacks bytes that texts need.
 
 Threads: a compiled constraint holds a lock while it makes something new; masks and steps that are kept need none.
 """
@@ -20,6 +20,7 @@ from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.coaccessible import CoaccessibleSearch
 from tokdfa.backends.matcher import StateMatcher, StepMemo
 from tokdfa.backends.situation_source import SituationSource
+from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.vocabulary.mask_store import MaskStore
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Int32 = npt.NDArray[np.int32]
+
+#: What a walk from a situation takes, and a node of its trie.
+NS_PER_WALK, NS_PER_NODE = 20_000, 10
 
 
 class CompiledSituations(CompiledConstraint):
@@ -57,7 +61,9 @@ class CompiledSituations(CompiledConstraint):
         self.limit = settings["mask_mb"] << 20
         self.masks = MaskStore(self.limit, masks.mask_words(vocab.size))
         self.steps: StepMemo[int] = StepMemo()
-        self._live = CoaccessibleSearch(self._targets, self._can_end, settings["max_search"])
+        self._live = CoaccessibleSearch(
+            self._successors, self._can_end, settings["max_search"], self._rank, outlook=self._outlook
+        )
         self.texts = KeptSituations(self)
 
     def _begin(self, start: int, complete: bool) -> None:
@@ -92,6 +98,14 @@ class CompiledSituations(CompiledConstraint):
         """See `tokdfa.backends.some_end`."""
         return 0
 
+    def _outlook(self, situation: int) -> bool | None:
+        """Whether letters lead to an end (`tokdfa.backends.coaccessible`), where that is seen at once; else None."""
+        return None
+
+    def _special_targets(self, situation: int) -> dict[int, int]:
+        """The situation after each special token that the text allows."""
+        return {}
+
     @abstractmethod
     def work(self) -> dict[str, int]:
         """Totals of the work done on masks, by name."""
@@ -122,21 +136,40 @@ class CompiledSituations(CompiledConstraint):
         with self.lock, self.working:
             self._fill_raw(situation, out)
             if not self.complete:
-                for token in masks.mask_to_ids(out).tolist():
-                    if self.step(situation, token) < 0:
-                        masks.clear_token(out, token)
+                self._clear_dead(situation, out)
             if self._can_end(situation):
                 for token in self.vocab.end_tokens:
                     masks.set_token(out, token)
             if self.settings["memo"]:
                 self.masks.keep(situation, out)
 
-    def _targets(self, situation: int) -> list[int]:
-        """The situations that tokens lead to, dead ends among them."""
-        mask = masks.allocate_mask(self.vocab.size)
-        self._fill_raw(situation, mask)
-        found = (self._step(situation, token) for token in masks.mask_to_ids(mask).tolist())
-        return [target for target in dict.fromkeys(found) if target >= 0]
+    def live_targets(self, situation: int) -> Int32:
+        """The situation after each token, by one walk over the token trie: int32, shape (V,), -1 where a token is not
+        allowed. Special tokens count as not allowed. The lock is held.
+        """
+        found = self._walk_targets(situation, self.vocab.trie)
+        if not self.complete:
+            spend(NS_PER_NODE * self.vocab.trie.node_count)
+            reached = np.unique(found)
+            dead = [target for target in reached[reached >= 0].tolist() if not self._live.is_live(target)]
+            if dead:
+                found[np.isin(found, dead)] = -1
+        return found
+
+    def _clear_dead(self, situation: int, out: Mask) -> None:
+        """Take tokens out of a mask after which tokens cannot end the text."""
+        dead = np.flatnonzero(masks.mask_to_bool(out, self.vocab.size) & (self.live_targets(situation) < 0))
+        after_special = self._special_targets(situation)
+        for token in dead.tolist():
+            if token not in after_special or not self._live.is_live(after_special[token]):
+                masks.clear_token(out, token)
+
+    def _successors(self, situation: int) -> list[int]:
+        """The situations that letters and special tokens lead to, dead ends among them."""
+        letters = self.vocab.letters.trie
+        spend(NS_PER_WALK + NS_PER_NODE * letters.node_count)
+        reached = np.unique(self._walk_targets(situation, letters))
+        return [*reached[reached >= 0].tolist(), *self._special_targets(situation).values()]
 
 
 class SituationMatcher(StateMatcher[int]):
@@ -215,11 +248,5 @@ class KeptSituations(SituationSource):
 
         int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
         """
-        compiled, trie = self._compiled, self._compiled.vocab.trie
-        with compiled.lock:
-            found = compiled._walk_targets(situation, trie)
-            if not compiled.complete:  # some of these lead to where the vocabulary cannot spell the rest
-                allowed = masks.allocate_mask(trie.size)
-                self.fill(situation, allowed)
-                found[~masks.mask_to_bool(allowed, trie.size)] = -1
-        return found
+        with self._compiled.lock:
+            return self._compiled.live_targets(situation)

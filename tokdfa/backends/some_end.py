@@ -12,6 +12,7 @@ Cost: some 30 us a situation, and as many situations as the end has bytes if not
 
 from __future__ import annotations
 
+from collections import defaultdict
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -88,24 +89,27 @@ class SomeEnd:
 
 
 def settle_ranks(asked: Iterable[int], ranks: dict[int, int], ways: Callable[[int], Iterable[tuple[int, int]]]) -> None:
-    """Know the ranks of stacks, the innermost first.
+    """Know the ranks of stacks: FAR, if no way out of one comes to an end. Stacks may return to each other.
 
     `ways`: stack -> what each way out of its top takes, and the stack below.
     """
-    waiting = [stack for stack in asked if stack not in ranks]
     found: dict[int, list[tuple[int, int]]] = {}
-    try:
-        while waiting:
-            stack = waiting[-1]
-            if stack not in ranks:
-                found[stack] = list(ways(stack))
-                spend(NS_PER_STACK + NS_PER_WAY * len(found[stack]))
-                ranks[stack] = FAR  # of a stack that returns to itself first: another way is nearer
-                waiting += [below for _, below in found[stack] if below not in ranks]
-                continue
-            waiting.pop()
-            ranks[stack] = min((taken + ranks[below] for taken, below in found[stack]), default=FAR)
-    except BaseException:  # such as LimitExceeded: what is not settled is not kept
-        for stack in waiting:
-            ranks.pop(stack, None)
-        raise
+    users: defaultdict[int, list[int]] = defaultdict(list)
+    waiting = [stack for stack in asked if stack not in ranks]
+    while waiting:
+        stack = waiting.pop()
+        if stack not in found:
+            found[stack] = list(ways(stack))
+            spend(NS_PER_STACK + NS_PER_WAY * len(found[stack]))
+            for _, below in found[stack]:
+                users[below].append(stack)
+                if below not in ranks:
+                    waiting.append(below)
+    ranks.update(dict.fromkeys(found, FAR))  # not before: an error leaves nothing half known
+    agenda = list(found)  # the innermost last
+    while agenda:
+        stack = agenda.pop()
+        rank = min((taken + ranks[below] for taken, below in found[stack]), default=FAR)
+        if rank < ranks[stack]:
+            ranks[stack] = rank
+            agenda += users[stack]

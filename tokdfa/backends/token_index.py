@@ -16,8 +16,9 @@ Options, each of them a variant that the literature has used:
 - ``minimal``: minimise the DFA before indexing (explicit index only).
 - ``proper``: only proper sequences (`tokdfa.backends.proper`).
 
-Whether a token's text can still be completed is a matter of bytes if the vocabulary has every byte as a token; else of
-tokens, and then the index is explicit even if ``lazy`` is asked for (see `tokdfa.token_automata.liveness`).
+Whether a token's text can still be completed is a matter of bytes if the vocabulary has every byte as a token, or if
+bytes that are tokens end the text from every state (`tokdfa.backends.lazy_liveness`); else of tokens, and then the
+index is explicit even if ``lazy`` is asked for (see `tokdfa.token_automata.liveness`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tokdfa import mask as masks
 from tokdfa.automata.liveness import coaccessible_states
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.explicit_automaton import explicit_automaton
+from tokdfa.backends.lazy_liveness import LazyLiveness
 from tokdfa.backends.numbered_states import NumberedMatcher, NumberedStates, RowTable, set_ends
 from tokdfa.backends.proper import WithProper
 from tokdfa.constraint import JsonSchema
@@ -87,7 +89,8 @@ class TokenIndex(WithProper):
             return ExplicitTokenIndex(self, constraint, dfa, phases, complete)
         with phases.measure("parse"):
             automaton = compile_lazy(constraint, max_states=LAZY_STATES)
-        complete = spells_every_byte(self.vocab, automaton.bytes_read)
+        spellable = self.vocab.single_byte_tokens
+        complete = bool(spellable.all()) or LazyLiveness(automaton, spellable).always
         if self.settings["lazy"] and complete:
             return LazyTokenIndex(self, constraint, automaton, phases)
         with phases.measure("automaton"):

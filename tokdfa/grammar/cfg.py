@@ -35,7 +35,8 @@ class Lexeme:
     `name`: the terminal's name, or the literal as it is written; `lazy`: ends as soon as it can (the shortest match);
     `line`, `column`: where it stands in the grammar's text, from 1; 0 if nowhere. `automaton`: for a lexeme that is no
     expression of the grammar's store: makes its automaton, with live states only, and says in which state it starts.
-    `key`: of such a lexeme, says what language it is, if two may be one; b"" if nobody knows.
+    `key`: of such a lexeme, says what language it is, if two may be one; b"" if nobody knows. `spelled_by`: bytes that
+    suffice to end its texts, wherever one has come to; None: its automaton has to tell.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Lexeme:
     column: int = 0
     automaton: Callable[[], tuple[Dfa | LazyDfa, int]] | None = None
     key: bytes = b""
+    spelled_by: bytes | None = None
 
 
 @dataclass(frozen=True)

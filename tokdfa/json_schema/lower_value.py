@@ -22,7 +22,7 @@ from tokdfa.json_schema.number_dfa import SHIFT, is_surely_small
 from tokdfa.json_schema.number_texts import number_texts
 from tokdfa.json_schema.string_set import EXPLICIT_STATES, string_automaton
 from tokdfa.program.builder import ProgramBuilder
-from tokdfa.program.json_text import read_characters
+from tokdfa.program.json_text import SPELLED_BY, read_characters
 from tokdfa.program.program import CALL, RETURN_PLACE, TERMINAL, Terminal
 from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -63,6 +63,7 @@ class ValueWriter(ProgramBuilder, ABC):
             self._sign(sign, around + re.escape(separator) + around)
             for sign, separator in ((",", constraint.item_separator), (":", constraint.key_separator))
         )
+        self.spelled_by = SPELLED_BY if self.escapes == "all" else None
         self.brace, self.bracket = (self._sign(sign, re.escape(sign) + around) for sign in "{[")
         #: Places at which an object and an array end, and at which they do if they are empty.
         self.close_object, self.close_array = (
@@ -197,7 +198,8 @@ class ValueWriter(ProgramBuilder, ABC):
         if shape.constants:
             words = [word for bit, word in ((NULL, "null"), (TRUE, "true"), (FALSE, "false")) if shape.constants & bit]
             pattern = "|".join(words)
-            text = Terminal(" | ".join(words), b"json " + pattern.encode(), lambda: _compile(pattern))
+            key = b"json " + pattern.encode()
+            text = Terminal(" | ".join(words), key, lambda: _compile(pattern), spelled_by=SPELLED_BY)
             places.append(self.read(self.terminal(text), following))
         numbers = tuple(numbers for numbers in shape.numbers if not numbers.is_empty())
         if numbers:
@@ -242,7 +244,8 @@ class ValueWriter(ProgramBuilder, ABC):
             return self._string_text(plain._replace(min_length=low, max_length=high))
 
         text = self._string_text(plain)
-        counted = Terminal(text.label, text.key + b" counted", lambda: found[0], bounded=bounded)
+        key = text.key + b" counted"
+        counted = Terminal(text.label, key, lambda: found[0], bounded=bounded, spelled_by=text.spelled_by)
         return self.counted(low, high, following, self.terminal(counted), found[0].state_count)
 
     def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
@@ -261,7 +264,7 @@ class ValueWriter(ProgramBuilder, ABC):
         make = partial(_numbers_automaton, numbers, self._natural, self._digits)
         shift = SHIFT if len(numbers) <= MANY_NUMBERS else -1
         may_wait = not (may_be_refused or written) and (len(numbers) == 1 or is_surely_small(normal, shift))
-        return Terminal("number", key, make, may_wait=may_wait)
+        return Terminal("number", key, make, may_wait=may_wait, spelled_by=SPELLED_BY)
 
     def _string_text(self, strings: StringSet) -> Terminal:
         said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
@@ -269,7 +272,7 @@ class ValueWriter(ProgramBuilder, ABC):
         key = b"json string " + self.escapes.encode() + strings.key
         most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
         make = partial(string_automaton, strings, self.escapes, most)
-        return Terminal(label, key, make, may_wait=strings.is_easy)
+        return Terminal(label, key, make, may_wait=strings.is_easy, spelled_by=self.spelled_by)
 
 
 def _name(document: Document, state: State) -> str:

@@ -100,8 +100,7 @@ class _ProgramGrammar:
         self.arguments, self.entries = source.arguments, source.entries
         self.strings = StringExpressions(escapes)
         self._uses: Counter[int] = Counter()
-        #: The name of each lexeme, what makes its automaton, and its key, if it has one.
-        self._lexemes: list[tuple[str, MakeAutomaton, bytes]] = []
+        self._lexemes: list[Lexeme] = []
         self._lexeme_of: dict[tuple[object, ...], Symbol] = {}
         self._names: list[str] = []
         self._rules: dict[tuple[Symbol, tuple[Symbol, ...]], None] = {}
@@ -129,9 +128,8 @@ class _ProgramGrammar:
             (left + count, tuple([symbol + count if symbol >= 0 else ~symbol for symbol in right]))
             for left, right in self._rules
         )
-        lexemes = tuple(Lexeme(name, NOTHING, automaton=make, key=key) for name, make, key in self._lexemes)
-        names = (*(lexeme.name for lexeme in lexemes), *self._names)
-        return Cfg(lexemes, names, rules, start + count, -1, self.strings.store)
+        names = (*(lexeme.name for lexeme in self._lexemes), *self._names)
+        return Cfg(tuple(self._lexemes), names, rules, start + count, -1, self.strings.store)
 
     def _count_uses(self) -> None:
         """Write what is to be written later, and count from how many places each place is led to."""
@@ -297,7 +295,7 @@ class _ProgramGrammar:
     def _strings(self, key: tuple[object, ...], name: str, write: Callable[[], int]) -> Symbol:
         """The symbol of a lexeme that is an expression, which `write` writes."""
         if key not in self._lexeme_of:
-            self._lexemes.append((name, partial(self.strings.automaton, write()), b""))
+            self._lexemes.append(Lexeme(name, NOTHING, automaton=partial(self.strings.automaton, write())))
             self._lexeme_of[key] = -len(self._lexemes)
         return self._lexeme_of[key]
 
@@ -309,7 +307,8 @@ class _ProgramGrammar:
         """The symbol of a lexeme that is a text."""
         key = TERMINAL, text.key
         if key not in self._lexeme_of:
-            self._lexemes.append((text.label, partial(text_automaton, text), text.key))
+            make = partial(text_automaton, text)
+            self._lexemes.append(Lexeme(text.label, NOTHING, automaton=make, key=text.key, spelled_by=text.spelled_by))
             self._lexeme_of[key] = -len(self._lexemes)
         return self._lexeme_of[key]
 

@@ -36,6 +36,10 @@ TWO, THREE, AFTER_D, HIGH_TWO, HIGH_ONE, HIGH, LOW_ESCAPE, LOW_UNICODE, LOW_D = 
 #: Needed escapes: after ``\\u0``, ``\\u00``, ``\\u002``, ``\\u005``.
 ZERO, ZEROS, QUOTE_DIGIT, BACKSLASH_DIGIT = range(13, 17)
 
+#: Bytes that suffice to end every JSON string, and to end a number or a constant. If any character may be escaped, they
+#: suffice for strings of which something is demanded, too: what is left of a character that was begun are tails of
+#: UTF-8 or digits, and those after it are escaped.
+SPELLED_BY = bytes([*range(0x20, 0x7F), *range(0x80, 0xC0)])
 STATE_COUNTS: dict[Escapes, int] = {"all": 22, "needed": 17}
 _HEX = b"0123456789abcdefABCDEF"
 

@@ -124,6 +124,9 @@ class _Linked:
         counted, names = of(COUNTED), of(NAMES)
         made[counted, SECOND] = self.places(made[counted, SECOND])
         self.move_arguments(arguments, made, counted, names)
+        if len(of(LAZY)):
+            ours, theirs = self.source.spelled_by, builder.spelled_by if builder.makes else b""
+            builder.spelled_by = None if ours is None or theirs is None else bytes({*ours, *theirs})
         for place in of(LAZY):
             builder.makes.append(partial(self.write, int(place) + self.copied))
             made[place, FIRST] = len(builder.makes) - 1

@@ -103,6 +103,7 @@ class Terminal:
     then made together.
     `may_wait`: making it cannot fail, and it has texts, none of them empty: so it is made when a text first reaches it.
     `bounded`: makes the terminal of those of its texts, strings of JSON, that have so many characters.
+    `spelled_by`: bytes that suffice to end its texts, wherever one has come to; None: its automaton has to tell.
     """
 
     label: str
@@ -112,6 +113,7 @@ class Terminal:
     expression: tuple[ExpressionStore, int] | None = None
     may_wait: bool = False
     bounded: Callable[[int, int | None], Terminal] | None = None
+    spelled_by: bytes | None = None
 
 
 class NameTable(NamedTuple):
@@ -206,6 +208,8 @@ class GrowingCode:
         self.frame_names: list[str | Callable[[], str]] = []
         #: By number of a LAZY instruction: writes its code, and returns the place to go on at.
         self.makes: list[Callable[[], int]] = []
+        #: Bytes that suffice to end every terminal and string of what `makes` write; None: that is not known.
+        self.spelled_by: bytes | None = None
         #: Places of which code was written later, in the order of writing.
         self.written: array[int] = array("i")
         #: Of the code that is written so far, where no name may come twice.

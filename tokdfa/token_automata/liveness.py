@@ -1,9 +1,10 @@
 """Which automaton states can still be completed with the tokens at hand, and what to say if the start cannot.
 
 An automaton with only live states promises that some *bytes* complete the text. Tokens may not be able to spell them.
-If every byte that the automaton reads is a token by itself, they always are (`spells_every_byte`); all real tokenizers
-with byte fallback or byte-level merges are in this case, and nothing needs computing. Otherwise liveness is a property
-of the states between tokens, found backwards from the accepting ones (`tokdfa.automata.liveness.coaccessible_states`).
+If every byte that the automaton reads is a token by itself, they can (`spells_every_byte`), and nothing needs
+computing; most tokenizers with byte fallback or byte-level merges are in this case. Otherwise liveness is a property of
+the states between tokens, found backwards from the accepting ones (`tokdfa.automata.liveness.coaccessible_states`).
+Strategies without a table of all states ask bytes first (`tokdfa.backends.coaccessible`).
 """
 
 from __future__ import annotations

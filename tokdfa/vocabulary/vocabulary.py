@@ -23,11 +23,13 @@ import numpy.typing as npt
 from tokdfa.core.arguments import as_integer, as_sequence, as_text, as_token
 from tokdfa.core.locks import cached_property, new_lock
 from tokdfa.errors import ArgumentError, VocabularyError
+from tokdfa.vocabulary.letters import letters_of
 from tokdfa.vocabulary.trie import TokenBytes, build_trie
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from tokdfa.vocabulary.letters import Letters
     from tokdfa.vocabulary.trie import TokenTrie
 
 #: The packed trie keeps a token id in 21 bits (see `tokdfa.vocabulary.trie`).
@@ -250,6 +252,11 @@ class Vocabulary:
             self.when_built(trie)
             self.when_built = None
         return trie
+
+    @cached_property
+    def letters(self) -> Letters:
+        """The texts by which it is asked whether tokens can end a text; made at first use."""
+        return letters_of(self.joined_bytes)
 
     @cached_property
     def fingerprint(self) -> str:

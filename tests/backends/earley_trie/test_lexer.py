@@ -13,6 +13,7 @@ from tests.grammar.lexed_cfgs import MORE_PATTERNS, PATTERNS, lexed_cfgs, make_c
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.earley_trie.lexer import Lexer
+from tokdfa.backends.earley_trie.spelled_components import SpelledComponents
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
@@ -93,8 +94,8 @@ def test_lexemes_that_come_as_automata():
         matched[text] = lexer.lexemes_of(lexer.accepting[state]) if lexer.accepting[state] >= 0 else []
     assert matched == {b"c": [0], b"a": [3], b"aa": [3], b"ab": [1], b"aab": [2], b"aaa": [3]}
     assert step_all(lexer, start, b"cc") == step_all(lexer, start, b"b") == step_all(lexer, start, b"aaab") == -1
-    assert lexer.components.ends_by(np.isin(np.arange(256), list(b"abc")))
-    assert not lexer.components.ends_by(np.isin(np.arange(256), list(b"ac")))
+    assert SpelledComponents(lexer.components, np.isin(np.arange(256), list(b"abc"))).everywhere
+    assert not SpelledComponents(lexer.components, np.isin(np.arange(256), list(b"ac"))).everywhere
 
 
 def begin(lazy, expression):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.grammar.lexed_cfgs import lexed_cfgs, make_cfg
 from tests.naive.lexed_earley import LexedEarley
 from tokdfa.backends.earley_trie.lexer_components import Components
+from tokdfa.backends.earley_trie.spelled_components import SpelledComponents
 
 MAX_STATES = 250_000
 
@@ -35,13 +36,13 @@ def test_ends_by_some_bytes(cfg, letters):
     )
     available = np.zeros(256, dtype=bool)
     available[list(letters)] = True
-    assert Components(cfg, MAX_STATES).ends_by(available) == expected
+    assert SpelledComponents(Components(cfg, MAX_STATES), available).everywhere == expected
 
 
 def test_lazy_automata_end_by_all_their_bytes():
     components = Components(make_cfg(("a", "é{1,9000}"), {"s": [("a",)]}), MAX_STATES)
     available = np.zeros(256, dtype=bool)
     available[[ord("a"), *"é".encode()]] = True
-    assert components.ends_by(available)
+    assert SpelledComponents(components, available).everywhere
     available["é".encode()[1]] = False
-    assert not components.ends_by(available)
+    assert not SpelledComponents(components, available).everywhere

@@ -225,7 +225,7 @@ class Contextual:
         self.outcomes: npt.NDArray[np.int32] = outcomes.astype(np.int32)
         self.outcome_of: npt.NDArray[np.int32] = np.full(count, -1, dtype=np.int32)
         self.outcome_of[labelled] = numbers.reshape(-1)
-        self._reached = self._reach()
+        self._reached = self._reach(self._rows)
         self.transitions: npt.NDArray[np.int32] = np.array(
             [[target if target >= 0 and self._reached[target] else -1 for target in row] for row in self._rows],
             dtype=np.int32,
@@ -237,10 +237,18 @@ class Contextual:
         self.is_start = [not state.begun for state in self._states]
         self.is_certified = self._certify()
 
-    def _reach(self) -> list[int]:
-        """By lexer state, the outcomes that can be reached, as bits."""
-        sources: list[set[int]] = [set() for _ in self._rows]
-        for number, row in enumerate(self._rows):
+    def is_spelled_by(self, available: npt.NDArray[np.bool_]) -> bool:
+        """Whether each lexer state reaches the same outcomes if only `available` bytes (bool, shape (256,)) come.
+
+        Then what leads to an end leads to one by these bytes, as that depends on outcomes alone. O(states x classes).
+        """
+        columns = np.unique(self.byte_class[available])
+        return len(columns) == self.class_count or self._reach(self.transitions[:, columns].tolist()) == self._reached
+
+    def _reach(self, rows: Sequence[Sequence[int]]) -> list[int]:
+        """By lexer state, the outcomes that can be reached, as bits; `rows`: the targets of each."""
+        sources: list[set[int]] = [set() for _ in rows]
+        for number, row in enumerate(rows):
             for target in row:
                 if target >= 0:
                     sources[target].add(number)
@@ -300,11 +308,6 @@ class Contextual:
             bits = reached if by_outcome else sum({1 << labels[outcome] for outcome in _bits(reached)})
             found.append(bits | end if is_start else bits)
         return found
-
-    @property
-    def bytes_read(self) -> npt.NDArray[np.bool_]:
-        """bool, shape (256,): the bytes with which some lexer state goes on."""
-        return np.isin(self.byte_class, np.flatnonzero((self.transitions >= 0).any(axis=0)))
 
     @property
     def state_count(self) -> int:

@@ -19,8 +19,9 @@ Options:
   conflict between a shift and a reduction as Lark does without it, by which texts of the grammar may be lost.
 
 Dead ends. There are none. If the machine is certified (see the package), what can be completed is seen at once; if not,
-it is searched, once for each stack (at most ``max_search`` hypotheses a search). If the vocabulary lacks bytes that the
-terminals read, each token of a mask is tried, and allowed only if a search finds a way of tokens to an end.
+it is searched, once for each stack (at most ``max_search`` hypotheses a search). If the bytes that are tokens do not
+end every lexeme as all bytes do, a token is allowed only if a search by letters finds a way from where it leads to an
+end (`tokdfa.backends.coaccessible`).
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class CompiledCfgFsm(CompiledSituations):
             "parser_states": len(machine.tables.actions),
             "bytes": machine.nbytes,
         }
-        self._begin(machine.start, bool(vocab.single_byte_tokens[machine.lexer.bytes_read].all()))
+        self._begin(machine.start, machine.lexer.is_spelled_by(vocab.single_byte_tokens))
 
     def _fill_raw(self, situation: int, out: Mask) -> None:
         self.filler.fill(situation, out)

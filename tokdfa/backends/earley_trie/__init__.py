@@ -11,7 +11,8 @@ order that the rules allow. A `Machine` does, by its lexing rule. In reading ord
 - `effects`, `effect_kernels`: what tokens do to a lexer state, in tables that all rows share; `lexer_names`,
   `shared_effects`: equal lexer states, in different grammars, too.
 - `slices`: llguidance's alternative to effects, parts of the vocabulary that are proved to be allowed.
-- `targets`, `ranks`: where every token leads, and how far an end is, for the proper filter and limits on tokens.
+- `targets`, `ranks`: where every token leads, and how far an end is, for the proper filter and limits on tokens;
+  `spelled_components`: which lexemes can be written where the vocabulary lacks bytes.
 
 Source: 000 (llguidance) for the contextual lexer, rows along the walk, and slices.
 """

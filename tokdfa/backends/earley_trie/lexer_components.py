@@ -63,28 +63,6 @@ class Components:
         self.start_component = np.full(len(cfg.lexemes), -1, dtype=np.int32)
         self._build()
 
-    def ends_by(self, available: npt.NDArray[np.bool_]) -> bool:
-        """Whether every component can still become a lexeme if only the bytes `available` (bool, shape (256,)) come.
-
-        Exact for explicit automata; a lazy one counts only if it reads no other bytes. O(components x classes x longest
-        way to an end).
-        """
-        for automaton in self.automata.values():
-            if isinstance(automaton, LazyDfa) and (automaton.bytes_read & ~available).any():
-                return False
-        table = self.component_table[: self.first_lazy * self.class_count].reshape(-1, self.class_count)
-        read = np.flatnonzero((table >= 0).any(axis=0))
-        if available[np.isin(self.byte_class, read)].all():
-            return True  # every component can become a lexeme, and no other bytes are read
-        columns = np.unique(self.byte_class[available])
-        table = table[:, columns]
-        ends = self.component_accepts[: self.first_lazy].copy()
-        while True:
-            reached = ends | (ends[table] & (table >= 0)).any(axis=1)
-            if (reached == ends).all():
-                return bool(ends.all())
-            ends = reached
-
     def fill_row(self, component: int) -> None:
         """Make the row of a state of a lazy automaton. Raises LimitExceeded, which names the terminal."""
         symbol, state = self.lazy_states[component - self.first_lazy]

@@ -1,8 +1,12 @@
-"""The ranks of situations: how far an end is, for searches for one (`tokdfa.backends.some_end`).
+"""The ranks of situations: how far an end is, and whether there can be any, by the bytes that may be read.
 
 The rank of a dot is the least number of lexemes that are still to come in its rule, that of an origin point the least
 of what its items are at after it, with their own origins'. A situation has the least rank of the items that wait for a
-lexeme that is being read. Special tokens count as no way, since no byte reads them.
+lexeme that is being read, or of its fallback's. What has no way to an end has no rank (`FAR`).
+
+Ranks lead searches for an end (`tokdfa.backends.some_end`), byte by byte: special tokens count as no way then. If
+only some bytes may be read (`spelled`), lexemes without a text of these are no way either, and special tokens are one.
+Then a situation without a rank is dead. One with a rank need not be live, as the lexing rule may be in the way.
 
 Cost: O(grammar), once; then O(items), once for each origin point.
 """
@@ -19,31 +23,53 @@ from tokdfa.core.locks import cached_property
 from tokdfa.grammar.cfg import SpecialTokens
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tokdfa.backends.earley_trie.machine import Machine
+    from tokdfa.backends.earley_trie.spelled_components import SpelledComponents
     from tokdfa.grammar.cfg import Cfg
 
-#: What a symbol of a rule takes.
-NS_PER_SYMBOL = 500
+#: What a symbol of a rule takes, and an item of a situation.
+NS_PER_SYMBOL, NS_PER_ITEM = 500, 1_000
 
 
 class Ranks:
     """See the module's docstring. Not thread-safe."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Machine, spelled: SpelledComponents | None = None) -> None:
+        self._machine, self._spelled = machine, spelled
         self._origins: dict[int, int] = {ROOT: 0}
 
     def of_situation(self, situation: int) -> int:
-        """The rank of a situation; what a fallback would lead to is left out."""
-        row, state, _ = self._machine.view(situation)
-        rows, skip = self._machine.rows, self._machine.cfg.skip
+        """The rank of a situation: of the row and the lexer state, and of what the fallbacks would lead to."""
+        rank, link = FAR, situation
+        while link >= 0:
+            row, state, link = self._machine.view(link)
+            rank = min(rank, self._of_row(row, state))
+        return rank
+
+    def _of_row(self, row: int, state: int) -> int:
+        rows, skip, lexer = self._machine.rows, self._machine.cfg.skip, self._machine.lexer
         begin, past = rows.segment_begin[row : row + 2].tolist()
-        read = set(self._machine.lexer.lexemes_in(state))
-        waiting = range(len(self._machine.cfg.lexemes)) if skip in read else read
-        segments = [k for k in range(begin, past) if int(rows.segment_symbol[k]) in waiting]
+        read = {
+            int(lexer.components.component_lexeme[component])
+            for component in lexer.components_of(state)
+            if self._spelled is None or self._spelled.can_end(component)
+        }
+        if skip in read:
+            if self._spelled is not None and rows.accepts(row):
+                return 1
+            read = {symbol for symbol, lexemes in enumerate(self._lexemes) if lexemes < FAR}
+        if self._spelled is not None and lexer.is_start(state):
+            read |= {symbol for symbol in rows.allowed(row) if self._is_special(symbol)}
+        segments = [k for k in range(begin, past) if int(rows.segment_symbol[k]) in read]
         items = [item for segment in segments for item in self._items_after(segment)]
+        spend(NS_PER_ITEM * (1 + len(items)))
         settle_ranks((origin for _, origin in items), self._origins, self._ways_out)
         return 1 + min((rest + self._origins[origin] for rest, origin in items), default=FAR)
+
+    def _is_special(self, symbol: int) -> bool:
+        return isinstance(self._machine.cfg.lexemes[symbol], SpecialTokens)
 
     def _ways_out(self, origin: int) -> list[tuple[int, int]]:
         """See `settle_ranks`."""
@@ -57,9 +83,17 @@ class Ranks:
         return [(self._dots[dot + 1], origin) for dot, origin in zip(dots, origins, strict=True)]
 
     @cached_property
+    def _lexemes(self) -> list[int]:
+        """By lexeme: 1, or FAR if it is no way."""
+        lexemes = range(len(self._machine.cfg.lexemes))
+        if self._spelled is None:
+            return [FAR if self._is_special(symbol) else 1 for symbol in lexemes]
+        return [1 if self._spelled.can_begin(symbol) else FAR for symbol in lexemes]
+
+    @cached_property
     def _dots(self) -> list[int]:
         """The rank of each dot."""
-        fewest, rhs = fewest_lexemes(self._machine.cfg), self._machine.rows.rhs.tolist()
+        fewest, rhs = fewest_lexemes(self._machine.cfg, self._lexemes), self._machine.rows.rhs.tolist()
         ranks = [0] * len(rhs)
         for dot in reversed(range(len(rhs))):
             if rhs[dot] != END:
@@ -67,11 +101,12 @@ class Ranks:
         return ranks
 
 
-def fewest_lexemes(cfg: Cfg) -> list[int]:
-    """By symbol, the start's own included as the last: how many lexemes derive from it at least, FAR if none do."""
-    fewest = [FAR] * len(cfg.names)
-    for symbol, lexeme in enumerate(cfg.lexemes):
-        fewest[symbol] = FAR if isinstance(lexeme, SpecialTokens) else 1
+def fewest_lexemes(cfg: Cfg, lexemes: Sequence[int]) -> list[int]:
+    """By symbol, the start's own included as the last: how many lexemes derive from it at least, FAR if none do.
+
+    `lexemes`: as how many each lexeme counts.
+    """
+    fewest = [*lexemes, *([FAR] * (len(cfg.names) - len(lexemes)))]
     users = defaultdict(list)
     for left, right in cfg.rules:
         for symbol in right:

@@ -30,8 +30,9 @@ Options:
   reached.
 
 Dead ends. Every row can be completed, and every lexer state can reach the end of a lexeme; so if the bytes that are
-tokens by themselves suffice to end every lexeme from every state, there are none. If not, a token is allowed only if a
-search (at most ``max_search`` situations) finds a way from it to an end. What is not looked for is a lexeme that can
+tokens by themselves suffice to end every lexeme from every state, there are none. If not, a token is allowed only if
+tokens lead from it to an end: what no bytes of tokens can end is seen by the rules (`ranks`), the rest is searched, by
+letters (`tokdfa.backends.coaccessible`; at most ``max_search`` situations). What is not looked for is a lexeme that can
 swallow all that might follow it: with ``start: /a+/ "a"`` no text is ever complete, though the mask is never empty. The
 lexing rules make such grammars, and llguidance's masks are the same.
 
@@ -51,10 +52,12 @@ from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_REUSED, S_SCA
 from tokdfa.backends.earley_trie.ranks import Ranks
 from tokdfa.backends.earley_trie.shared_effects import shared_effects
 from tokdfa.backends.earley_trie.slices import Slicer, slice_set
+from tokdfa.backends.earley_trie.spelled_components import SpelledComponents
 from tokdfa.backends.earley_trie.targets import targets_of
 from tokdfa.backends.earley_trie.walk import Walker
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.situations import CompiledSituations
+from tokdfa.backends.some_end import FAR
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -156,7 +159,11 @@ class CompiledEarley(CompiledSituations):
         self._specials = special_lexemes(cfg, vocab)
         self._ranks = Ranks(self.machine)
         self.sizes = self._sizes()
-        self._begin(self.machine.start, self.machine.lexer.components.ends_by(vocab.single_byte_tokens))
+        components = self.machine.lexer.components
+        complete = SpelledComponents(components, vocab.single_byte_tokens).everywhere
+        #: Without a rank by the bytes that occur in tokens there is no way to an end.
+        self._possible = None if complete else Ranks(self.machine, SpelledComponents(components, vocab.used_bytes))
+        self._begin(self.machine.start, complete)
 
     def _fill_raw(self, situation: int, out: Mask) -> None:
         walker, machine = self.walker, self.machine
@@ -181,13 +188,18 @@ class CompiledEarley(CompiledSituations):
         begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
         if end > begin:
             return self.machine.run(situation, self.vocab.byte_data, begin, end)
-        if token not in self._specials:
-            return -1
-        row = self.machine.row_at_border(situation)
-        if row < 0:
-            return -1
+        row = self.machine.row_at_border(situation) if token in self._specials else -1
+        return self._take_special(row, token) if row >= 0 else -1
+
+    def _take_special(self, row: int, token: int) -> int:
+        """The situation after a special token in a row, -1 if it may not stand there."""
         following = self.machine.next_row(row, self.machine.lexer.set_of(self._specials[token]))
         return self.machine.intern(following, self.machine.start_state(following), -1) if following >= 0 else -1
+
+    def _special_targets(self, situation: int) -> dict[int, int]:
+        row = self.machine.row_at_border(situation) if self._specials else -1
+        found = {token: self._take_special(row, token) for token in (self._specials if row >= 0 else ())}
+        return {token: target for token, target in found.items() if target >= 0}
 
     def _can_end(self, situation: int) -> bool:
         return self.machine.can_end(situation)
@@ -196,7 +208,10 @@ class CompiledEarley(CompiledSituations):
         return targets_of(self.machine, trie, situation)
 
     def _rank(self, situation: int) -> int:
-        return self._ranks.of_situation(situation)
+        return (self._possible or self._ranks).of_situation(situation)
+
+    def _outlook(self, situation: int) -> bool | None:
+        return False if self._rank(situation) >= FAR else None
 
     def _sizes(self) -> dict[str, int]:
         machine = self.machine

@@ -21,5 +21,6 @@ Reading order:
 - the machine: `arrays`, `stacks`, `rows`, `closure`, `steps`, `machine_tables`, `machine`; `explore`;
 - strings of JSON: `names`, `lone`, `items`, `lengths`;
 - masks: `partition_lookup`, `fill`;
-- how far an end is, for limits on tokens: `ranks`.
+- how far an end is, for limits on tokens: `ranks`;
+- which rows reach an end by the bytes that are tokens: `spelled_states`, `spelled_items`, `spelled_rows`.
 """

@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.automata.liveness import coaccessible_states
+from tokdfa.automata.liveness import leading_to
+from tokdfa.backends.lazy_liveness import LazyLiveness
 from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST, MOST, STATES, LazyRows, StateTable
 from tokdfa.grammar.lexeme_automata import minimal_together
 from tokdfa.program.json_text import read_characters
@@ -92,8 +93,10 @@ class AutomatonTable(StateTable):
             made = self._make_together(missing)
             for terminal in missing:
                 if terminal not in made:
-                    waits = terminal.may_wait and self.has_all_bytes and not anew
+                    waits = terminal.may_wait and self._is_surely_spelled(terminal) and not anew
                     made[terminal] = self._reserve(terminal) if waits else self._make(terminal, anew)
+                if self._is_surely_spelled(terminal):
+                    self.spelled[made[terminal]] = True
                 starts[terminal.key] = made[terminal]
             found = [
                 made[terminal] if start is None else start for terminal, start in zip(terminals, found, strict=True)
@@ -136,8 +139,14 @@ class AutomatonTable(StateTable):
                 known = self._entered[id(automaton), terminal.shortest] = automaton, start
             return known[1]
         start = self.lazy_rows.add(self, automaton, terminal.shortest)
-        self.spelled[start] = not (automaton.bytes_read & ~self.available).any()
+        self.spelled[start] = LazyLiveness(automaton, self.available).always
         return start
+
+    def _is_surely_spelled(self, terminal: Terminal) -> bool:
+        """Whether it is known without its automaton that available bytes end it from everywhere."""
+        return self.has_all_bytes or (
+            terminal.spelled_by is not None and bool(self.available[list(terminal.spelled_by)].all())
+        )
 
     def _reserve(self, terminal: Terminal) -> int:
         """A state that stands for the start of a terminal whose automaton is made later."""
@@ -175,16 +184,20 @@ class AutomatonTable(StateTable):
             self.spelled.update(zip(entered, spelled[starts].tolist(), strict=True))
         return entered
 
+    def start_of_waiting(self, state: int) -> int:
+        """The start of the automaton for which a state stands, made if need be; any other state itself."""
+        if state in self._waiting:
+            self._make_waiting(state)
+        return self._start_for.get(state, state)
+
     def count_characters(self, start: int) -> int:
         """The first state of an automaton of JSON strings that starts in `start`, once ``characters`` is known of it.
 
         Raises ValueError if its characters cannot be counted.
         """
-        if start in self._waiting:
-            self._make_waiting(start)
-        start = self._start_for.get(start, start)
+        start = self.start_of_waiting(start)
         if not self.characters[start, STATES]:
-            made = self._explicit_of(start) if self.owner[start] < 0 else None
+            made = self.explicit_of(start) if self.owner[start] < 0 else None
             found = made and made.first == start and read_characters(Dfa(*made[1:4], 0))
             if not found:
                 raise ValueError("the characters of a counted string's automaton cannot be counted")
@@ -227,24 +240,18 @@ class AutomatonTable(StateTable):
             key = bytes.fromhex(described) + bytes([2 + shortest])
             self.partition_class[state] = self._named.setdefault(key, state) if described else state
             return
-        first, table, byte_class, accepting, shortest = self._explicit_of(state)
+        first, table, byte_class, accepting, shortest = self.explicit_of(state)
         for number, name in zip(*name_soon(table, accepting, byte_class, self._depth, state - first), strict=True):
             named = first + int(number)
             if self.partition_class[named] < 0:
                 self.partition_class[named] = self._named.setdefault(name.tobytes() + bytes([shortest]), named)
 
-    def _explicit_of(self, state: int) -> _Explicit:
+    def explicit_of(self, state: int) -> _Explicit:
         """The automaton of a state that is none of a lazy one."""
         return self._explicit[bisect_right(self._explicit, state, key=lambda automaton: automaton.first) - 1]
 
 
 def _spelled(table: Int32, accepting: Bools, available: npt.NDArray[np.uint8]) -> Bools:
     """From which states on every state can reach an end by bytes of the classes `available`. O(transitions)."""
-    ends = _leading_to(table[:, available], accepting)
-    return ~_leading_to(table, ~ends)
-
-
-def _leading_to(table: Int32, wanted: Bools) -> Bools:
-    """The states that lead to those that are wanted, these included; -1 leads nowhere."""
-    leads = table >= 0
-    return coaccessible_states(np.append(0, np.cumsum(leads.sum(axis=1))), table[leads], wanted)
+    ends = leading_to(table[:, available], accepting)
+    return ~leading_to(table, ~ends)

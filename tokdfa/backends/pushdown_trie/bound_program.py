@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.arrays import PLACE_BITS, longer
 from tokdfa.backends.pushdown_trie.names import T_NODES, T_ORDER, bind_code
+from tokdfa.backends.pushdown_trie.spelled_states import is_plain_string, is_plain_table
 from tokdfa.errors import LimitExceeded
-from tokdfa.program.json_text import escapes_of
 from tokdfa.program.program import COUNTED, COUNTED_TERMINAL, FIRST, OPERATION
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class BoundProgram:
         self._starts: list[int] = []  # by terminal
         source = program.source
         #: Whether every state of all terminals and names can reach an end by bytes that are tokens by themselves.
-        self.is_spelled = automata.has_all_bytes or (not source.makes and _spells_strings(program, automata.available))
+        self.is_spelled = automata.has_all_bytes or _spells_strings(program, automata.available)
         with source.lock:  # other threads may be writing
             self._followed = len(source.written)
             self.code, self.alternatives, self.entries, self.arguments = source.copy_arrays()
@@ -104,6 +104,11 @@ class BoundProgram:
                     self.code[written] = source.code[3 * written : 3 * written + 3]
             self._followed = len(source.written)
 
+    def terminal_at(self, place: int) -> Terminal:
+        """What the TERMINAL at a place reads."""
+        source = self.program.source
+        return source.terminals[source.code[3 * place + FIRST]]
+
     def _count_characters(self, code: Int32, bound: Int32, arguments: Int32) -> None:
         """Have characters counted in the automata of the COUNTED of some code, whose terminals begin where these do.
 
@@ -133,19 +138,14 @@ def _check_size(instructions: int, frames: int) -> None:
 
 
 def _spells_strings(program: Program, available: npt.NDArray[np.bool_]) -> bool:
-    """Whether every name and every counted string can be ended, wherever one has come to, by `available` bytes.
-
-    It can with printable ASCII, which escapes and counted characters go on with, the tails of UTF-8, and the bytes of
-    names; of counted strings that are not any string that is not known. O(characters of the names).
+    """Whether every name and every counted string, and what is written later, can be ended, wherever one has come to,
+    by `available` bytes. Of counted strings it may be so if it is not known.
     """
-    code = program.code
-    for at in code[code[:, OPERATION] == COUNTED, FIRST].tolist():
-        if escapes_of(program.source.terminals[code[program.arguments[at + COUNTED_TERMINAL], FIRST]]) is None:
-            return False
-    needed = np.zeros(256, dtype=np.bool_)
-    if len(program.arguments):
-        needed[0x20:0x7F] = needed[0x80:0xC0] = True
-    for table in program.source.name_tables:
-        needed[list("".join(table.names).encode())] = True
-    needed[:0x20] = False  # escaped
-    return not (needed & ~available).any()
+    code, source, later = program.code, program.source, program.source.spelled_by
+    if source.makes and (later is None or not available[list(later)].all()):
+        return False
+    terminals = code[program.arguments[code[code[:, OPERATION] == COUNTED, FIRST] + COUNTED_TERMINAL], FIRST]
+    counted = [source.terminals[number] for number in set(terminals.tolist())]
+    return all(is_plain_string(terminal, ~available) for terminal in counted) and all(
+        is_plain_table(table, ~available) for table in source.name_tables
+    )

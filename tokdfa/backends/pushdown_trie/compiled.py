@@ -16,6 +16,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.coaccessible import CoaccessibleSearch
@@ -29,15 +31,17 @@ from tokdfa.backends.pushdown_trie.partition_lookup import W_SIGNATURE
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.ranks import Ranks
 from tokdfa.backends.pushdown_trie.rows import ROW_COUNTED
+from tokdfa.backends.pushdown_trie.spelled_rows import SpelledRows
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
 from tokdfa.backends.situation_source import SituationSource
+from tokdfa.backends.some_end import FAR
+from tokdfa.core.budget import spend
 from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
 from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     import numpy.typing as npt
 
     from tokdfa.backends.base import Phases
@@ -50,6 +54,9 @@ if TYPE_CHECKING:
     Int32 = npt.NDArray[np.int32]
 
 ResultT = TypeVar("ResultT")
+
+#: What a walk from a row takes, and a node of its trie.
+NS_PER_WALK, NS_PER_NODE = 20_000, 10
 
 
 class PushdownTables(CompiledConstraint):
@@ -187,16 +194,29 @@ class PushdownTables(CompiledConstraint):
                 found = machine.take(row, self._token_sets.get(token, set()))
             return found if found < 0 or self.complete or generation.live.is_live(found) else -1
 
-    def targets(self, generation: TableGeneration, row: int) -> list[int]:
-        """The rows that tokens lead to, dead ends among them."""
-        machine, vocab = generation.machine, self.vocab
-        tokens = masks.mask_to_ids(self.filler.fill(machine, row)).tolist()
-        found = [
-            machine.run(row, vocab.byte_data, int(vocab.offsets[token]), int(vocab.offsets[token + 1]))
-            for token in tokens
-        ]
-        found += [machine.take(row, sets) for sets in self._token_sets.values()]
-        return [target for target in dict.fromkeys(found) if target >= 0]
+    def targets(self, generation: TableGeneration, row: int) -> Int32:
+        """The row after each token, by one walk over the token trie: int32, shape (V,), -1 where a token is not
+        allowed. Special tokens count as not allowed. The lock is held. Raises MachineFull.
+        """
+        trie = self.vocab.trie
+        found = generation.machine.targets(row, trie)
+        if not self.complete:
+            spend(NS_PER_NODE * trie.node_count)
+            reached = np.unique(found)
+            dead = [target for target in reached[reached >= 0].tolist() if not generation.live.is_live(target)]
+            if dead:
+                found[np.isin(found, dead)] = -1
+        return found
+
+    def successors(self, generation: TableGeneration, row: int) -> list[int]:
+        """The rows that letters and special tokens lead to, dead ends among them."""
+        machine, letters = generation.machine, self.vocab.letters.trie
+        spend(NS_PER_WALK + NS_PER_NODE * letters.node_count)
+        reached = np.unique(machine.targets(row, letters))
+        found = reached[reached >= 0].tolist()
+        if machine.token_sets(row):
+            found += [machine.take(row, set(sets)) for sets in {*map(frozenset, self._token_sets.values())}]
+        return [target for target in found if target >= 0]
 
     def make_mask(self, generation: TableGeneration, row: int, out: Mask) -> bool:
         """Write and keep the mask of a row; whether it had to be made. Raises MachineFull.
@@ -232,9 +252,10 @@ class PushdownTables(CompiledConstraint):
         """Take out dead ends, and put in special tokens."""
         machine = generation.machine
         if not self.complete:
-            for token in masks.mask_to_ids(out).tolist():
-                if token not in self.vocab.end_token_set and self.step(generation, row, token) < 0:
-                    masks.clear_token(out, token)
+            dead = masks.mask_to_bool(out, self.vocab.size) & (self.targets(generation, row) < 0)
+            dead[list(self.vocab.end_tokens)] = False
+            for token in np.flatnonzero(dead).tolist():
+                masks.clear_token(out, token)
         allowed = machine.token_sets(row) if self.program.source.token_sets else None
         if allowed:
             for token, sets in self._token_sets.items():
@@ -254,9 +275,23 @@ class TableGeneration:
         self.ranks: Ranks | None = None  # made when they are asked for
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
+            possible = SpelledRows(machine, vocab.used_bytes)
+            surely = SpelledRows(machine, vocab.letters.spellable) if vocab.letters.crossing else possible
+
+            def outlook(row: int) -> bool | None:
+                if not machine.program.longest and surely.rank(row) < FAR:
+                    return True
+                return False if possible.rank(row) >= FAR else None
+
             self.live = CoaccessibleSearch(
-                lambda row: compiled.targets(self, row), machine.can_end, compiled.max_search
-            )
+                lambda row: compiled.successors(self, row), machine.can_end, compiled.max_search, possible.rank,
+                outlook=outlook,
+            )  # fmt: skip
+
+    def rank(self, row: int) -> int:
+        """How far an end is from a row (`tokdfa.backends.pushdown_trie.ranks`)."""
+        self.ranks = self.ranks or Ranks(self.machine)
+        return self.ranks.of_row(row)
 
 
 class PushdownMatcher(StateMatcher[int]):
@@ -423,20 +458,12 @@ class PushdownSituations(SituationSource):
     def rank(self, situation: int) -> int:
         """See `SituationSource.rank`."""
         with self.compiled.lock:
-            generation = self.generation
-            generation.ranks = generation.ranks or Ranks(generation.machine)
-            return generation.ranks.of_row(situation)
+            return self.generation.rank(situation)
 
     def targets(self, situation: int) -> Int32:
         """The situation after each token, by one walk over the token trie: 0.5 to 2 ms.
 
         int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
         """
-        compiled, trie = self.compiled, self.compiled.vocab.trie
-        with compiled.lock:
-            found = self.generation.machine.targets(situation, trie)
-            if not compiled.complete:
-                allowed = masks.allocate_mask(trie.size)
-                self.fill(situation, allowed)
-                found[~masks.mask_to_bool(allowed, trie.size)] = -1
-        return found
+        with self.compiled.lock:
+            return self.compiled.targets(self.generation, situation)

@@ -255,13 +255,17 @@ class Machine(MachineTables):
         other = int(self.arguments[self.code[place, FIRST] + NAMES_OTHER])
         return self.places_after(other) if other >= 0 else []
 
-    def _intern(self, following: list[tuple[int, int]]) -> int:
+    def row_of_item(self, place: int, state: int) -> int:
+        """The row of one item, with nothing to read behind its instruction."""
+        return self._intern([(place, ROOT)], state)
+
+    def _intern(self, following: list[tuple[int, int]], state: int = 0) -> int:
         """The row at these places, with these stacks."""
 
         def intern(machine: Any, _: Any) -> Any:
             count = 0
             for place, stack in following:
-                count = add_found(place, 0, stack, count, machine)
+                count = add_found(place, state, stack, count, machine)
                 if count < 0:
                     return a.NEEDS_SCRATCH
             return intern_row(count, False, -1, machine)

@@ -20,6 +20,7 @@ from tokdfa.backends.pushdown_trie.machine_tables import SpareTables
 from tokdfa.backends.pushdown_trie.partition import Partitions, TrieParts
 from tokdfa.backends.pushdown_trie.partition_lookup import SMALL_REST, W_BELOW, W_WANTED, WalkScratch
 from tokdfa.backends.pushdown_trie.slices import Slices
+from tokdfa.backends.pushdown_trie.spelled_states import SpelledStates
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
 
@@ -48,6 +49,7 @@ class Pool:
         self.walk = WalkScratch(trie, vocab.end_tokens)
         self.slices = Slices(self.automata, self.partitions, self.walk.counts[W_BELOW])
         self.spare_tables = SpareTables()
+        self._spelled: dict[bytes, SpelledStates] = {}
         #: Memory of masks of constraints that are gone (`tokdfa.vocabulary.mask_store`).
         self.spare_masks: list[npt.NDArray[np.int32]] = []
         #: The kinds of constraints for which tables were made in advance (`PushdownTrie.prepare`).
@@ -67,6 +69,13 @@ class Pool:
             self._structs.append(PoolArrays(*fields))
             self._partition_bytes = self.partitions.nbytes
             return self._structs[0]
+
+    def spelled_states(self, available: npt.NDArray[np.bool_]) -> SpelledStates:
+        """Which states of the automata come to an end by some bytes: bool, shape (256,)."""
+        key = available.tobytes()
+        if key not in self._spelled:
+            self._spelled[key] = SpelledStates(self.automata, available)
+        return self._spelled[key]
 
     @property
     def nbytes(self) -> int:

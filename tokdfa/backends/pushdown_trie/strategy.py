@@ -25,8 +25,10 @@ Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it
 alive read their tokens again (0.05 to 0.5 µs a byte) and go on: transparent, apart from latency. One text that fills
 the tables alone is refused by LimitExceeded.
 
-Dead ends. If the tokens of one byte do not suffice to spell every text, a token is allowed only if a search (at most
-``max_search`` rows) finds a way from it to an end. A lexeme that swallows all that might follow it is not looked for.
+Dead ends. If the tokens of one byte do not suffice to end every text from everywhere, a token is allowed only if tokens
+lead from it to an end. Bytes tell (`spelled_rows`), and where some token contains a byte that is none, or by longest
+match, a search by letters (`tokdfa.backends.coaccessible`; at most ``max_search`` rows). A lexeme that swallows all
+that might follow it is not looked for.
 
 Threads: what is made is made under the lock of the vocabulary's pool; kept masks and steps need none.
 """
