@@ -91,7 +91,7 @@ class ModelError(TokdfaError):
 
 
 class EmptyMask(TokdfaError):
-    """No token is allowed, although the text is not finished: a dead end of the backend, or a finished matcher."""
+    """No token is allowed, although the text is not finished: a dead end, or all was masked by another processor."""
 
 
 class NothingDrawn(TokdfaError):

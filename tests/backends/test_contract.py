@@ -19,7 +19,7 @@ from tokdfa.backends.laws.service_cases import service_cases
 from tokdfa.backends.laws.trial import Trial
 from tokdfa.backends.registry import backend_class, backend_names, create_backend
 from tokdfa.constraint import Grammar, Regex
-from tokdfa.errors import LawBroken, LimitExceeded, UnsupportedConstraint, VocabularyCannotSpell
+from tokdfa.errors import LawBroken, LimitExceeded, TokenRefused, UnsupportedConstraint, VocabularyCannotSpell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,6 +234,27 @@ class GoesOnAfterTheEnd(BruteForceMatcher):
             super().advance(token)
 
 
+class EmptyAfterTheEnd(BruteForceMatcher):
+    def _fill_after_end(self, out: Mask) -> None:
+        out.fill(0)
+
+
+class RefusesAfterTheEnd(BruteForceMatcher):
+    def _refuse_after_end(self, token: int) -> None:
+        raise TokenRefused(token)
+
+
+class TakesAfterTheEnd(BruteForceMatcher):
+    def _refuse_after_end(self, token: int) -> None:
+        super()._refuse_after_end(token)
+        self._tokens.append(token)
+
+
+class ForcesTooMuch(BruteForceMatcher):
+    def forced_tokens(self, limit: int = 64) -> list[int]:
+        return (super().forced_tokens(limit) or [0])[:limit]
+
+
 class ForcesNothing(BruteForceMatcher):
     def forced_tokens(self, limit: int = 64) -> list[int]:
         return []
@@ -329,7 +350,11 @@ FAULTS: list[tuple[str, type, Case, str]] = [
     ("equal_tokens", AllowsOneOfEach, PLAIN, "the bit of token 18 (b'ab') is set, that of token 21 (b'ab') is clear"),
     ("equal_tokens", TakesOneOfEach, PLAIN, "the bit of token 21 (b'ab') is set; allows or advance say otherwise"),
     ("finished_after_end", GoesOnAfterTheEnd, MANY_ENDS, "tokens [0, 17]: it is not finished"),
-    ("forced_tokens", ForcesNothing, PLAIN, "are forced, forced_tokens(5) says []"),
+    ("finished_after_end", EmptyAfterTheEnd, MANY_ENDS, "a finished matcher allows end token 17, this one refuses it"),
+    ("finished_after_end", RefusesAfterTheEnd, MANY_ENDS, "end token 17 is not taken after the end"),
+    ("finished_after_end", TakesAfterTheEnd, MANY_ENDS, "are among its tokens"),
+    ("forced_tokens", ForcesTooMuch, PLAIN, "is not forced"),
+    ("forced_tokens", ForcesNothing, PLAIN, "forced_tokens(5) says [], but the masks force [1]"),
     ("fork_independent", ForksIntoItself, PLAIN, "is refused once a fork has advanced"),
     (
         "fork_independent",

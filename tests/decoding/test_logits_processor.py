@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
@@ -12,8 +13,9 @@ from tests.packages import needs_smollm2, needs_torch
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice, Regex
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
-from tokdfa.errors import EmptyMask, ModelError, TokenRefused, VocabularyError
+from tokdfa.errors import ArgumentError, EmptyMask, ModelError, ParseError, TokenRefused, VocabularyError
 from tokdfa.vocabulary.tokenizers import load_tokenizer
+from tokdfa.vocabulary.vocabulary import Vocabulary
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lm)")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra lm)")
@@ -167,10 +169,13 @@ def test_contexts_reach_the_matcher(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ConstraintLogitsProcessor(COMPILED, eos_token_id=END, contexts=[(1,), (2,)])
     given(rows, torch.zeros((4, 257)))
     assert seen == [(1,), (2,)]
-    with pytest.raises(ModelError, match="3 contexts were given for 4 rows"):
+    with pytest.raises(ModelError, match="contexts: 3, for 4 rows; give one for each prompt"):
         ConstraintLogitsProcessor(COMPILED, eos_token_id=END, contexts=[()] * 3)(rows, torch.zeros((4, 257)))
-    with pytest.raises(ModelError, match="the same prompt have different ones"):
-        ConstraintLogitsProcessor(COMPILED, eos_token_id=END, contexts=[(1,), (2,)])(rows[:2], torch.zeros((2, 257)))
+    with pytest.raises(ModelError, match="constraints: 4, contexts: 2, for 4 rows"):
+        ConstraintLogitsProcessor([COMPILED] * 4, contexts=[(), ()])(rows, torch.zeros((4, 257)))
+    seen.clear()  # equal prompts are told apart by their places
+    ConstraintLogitsProcessor(COMPILED, contexts=[(1,), (2,)])(rows[:2], torch.zeros((2, 257)))
+    assert seen == [(1,), (2,)]
 
 
 def test_errors() -> None:
@@ -183,11 +188,169 @@ def test_errors() -> None:
         made(torch.tensor([[1, 260]]), torch.zeros((1, 264)))
     made = ConstraintLogitsProcessor(COMPILED, eos_token_id=END)
     made(torch.tensor([[1, 2]]), torch.zeros((1, 257)))
-    for other in ([[1, 2]], [[1, 3, 97]], [[1, 2, 97, 97]], [[1]]):
-        with pytest.raises(ModelError, match="for each call of generate"):
-            made(torch.tensor(other), torch.zeros((1, 257)))
     with pytest.raises(TokenRefused, match="token 122 is not allowed"):
         made(torch.tensor([[1, 2, ord("z")]]), torch.zeros((1, 257)))
+
+
+def allowed_after(made: Any, *rows: list[int]) -> list[str]:
+    """By row, what may come next: texts of bytes, and "$" for the end."""
+    scores = torch.zeros((len(rows), 257))
+    masked = made(torch.tensor(rows), scores)
+    return [
+        "".join("$" if token == END else chr(token) for token in np.flatnonzero(row.numpy() == 0)) for row in masked
+    ]
+
+
+def test_a_call_that_does_not_go_on_begins_anew() -> None:
+    made = ConstraintLogitsProcessor(COMPILED, eos_token_id=END)
+    assert allowed_after(made, [1, 2]) == ["abx"]
+    assert allowed_after(made, [1, 2, ord("x")]) == ["$"]
+    assert allowed_after(made, [1, 2]) == ["abx"]  # the same prompt again
+    assert allowed_after(made, [1, 3, ord("x")]) == ["abx"]  # another prompt
+    assert allowed_after(made, [1]) == ["abx"]
+    assert allowed_after(made, *[[1, ord("x")]] * 2) == ["$", "$"]  # more rows, which go on
+    assert allowed_after(made, [1, ord("x"), END, 5]) == ["abx"]  # what follows an end token is a prompt
+    assert allowed_after(made, [1, ord("x"), END, 5, *b"aaa"]) == ["abc"]
+    assert allowed_after(made, [1, ord("x"), END, 5, *b"aab"], [9] * 7) == ["abx", "abx"]  # one does not go on
+
+
+def test_drafts_are_taken_back() -> None:
+    """As assisted generation asks: every beginning of a draft, and then what follows from what it has accepted."""
+    made = ConstraintLogitsProcessor(COMPILED, eos_token_id=END)
+    prompt = [5, 6]
+    for text, expected in (
+        ("", "abx"), ("a", "ab"), ("ab", "ab"), ("aba", "abc"), ("abac", "$"),  # a draft
+        ("ab", "ab"), ("abb", "abc"), ("abba", "abc"),  # two of it were accepted, a third was not
+        ("abba", "abc"), ("abbac", "$"), ("abbac$", "$"), ("a", "ab"), ("x", "$"), ("", "abx"),
+    ):  # fmt: skip
+        row = prompt + [END if character == "$" else ord(character) for character in text]
+        assert allowed_after(made, row) == [expected], text
+
+
+def test_a_constraint_for_each_prompt() -> None:
+    """Rows of equal prompts are told apart by their places; a prompt may have none."""
+    one, other = compile(Choice(["ab", "b"]), BYTES.vocabulary), compile(Choice(["c"]), BYTES.vocabulary)
+    made = ConstraintLogitsProcessor([one, other, None])
+    everything = "".join(chr(byte) for byte in range(256)) + "$"
+    prompts = [[7], [7], [7], [7], [7], [7]]
+    assert allowed_after(made, *prompts) == ["ab", "ab", "c", "c", everything, everything]
+    rows = [[7, ord("b")], [7, ord("a")], [7, ord("c")], [7, ord("c")], [7, 1], [7, ord("c")]]
+    assert allowed_after(made, *rows) == ["$", "b", "$", "$", everything, everything]
+    assert allowed_after(ConstraintLogitsProcessor([other, one]), [7], [7]) == ["c", "ab"]
+
+
+def test_a_constraint_for_each_prompt_in_generate(network: Any) -> None:
+    patterns = ["[ab]{3,6}c", "x|y", "[0-9]{2}"]
+    for way in WAYS.values():
+        torch.manual_seed(1)
+        made = ConstraintLogitsProcessor([compile(Regex(pattern), BYTES.vocabulary) for pattern in patterns])
+        output = network.generate(**PROMPTS, logits_processor=[made], max_new_tokens=12, **way)
+        repeats = len(output) // 3
+        for k, text in enumerate(texts_of(output, 5)):
+            assert re.fullmatch(patterns[k // repeats].encode(), text), (way, k, text)
+
+
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "min_new_tokens": ("a|b", {"min_new_tokens": 9}),
+    "bad_words_ids": ("a[bc]", {"bad_words_ids": [[ord("b")], [ord("c")]]}),
+    "suppress_tokens": ("a[bc]", {"suppress_tokens": [ord("b"), ord("c")]}),
+    "no_repeat_ngram_size": ("aa|bb", {"no_repeat_ngram_size": 1}),
+    "prefix_allowed_tokens_fn": ("a[bc]", {"prefix_allowed_tokens_fn": lambda place, row: list(b"an")}),
+}
+
+
+@pytest.mark.parametrize("way", ["greedy", "sampled", "beams", "sampled beams"])
+@pytest.mark.parametrize("option", OTHERS)
+def test_what_another_processor_has_masked_is_named(network: Any, option: str, way: str) -> None:
+    pattern, options = OTHERS[option]
+    made = ConstraintLogitsProcessor(compile(Regex(pattern), BYTES.vocabulary))
+    torch.manual_seed(1)
+    with pytest.raises(EmptyMask, match=option):
+        network.generate(**PROMPTS, logits_processor=[made], max_new_tokens=12, **options, **WAYS[way])
+
+
+def test_a_beam_that_another_processor_kills_is_left_alone(network: Any) -> None:
+    made = ConstraintLogitsProcessor(compile(Regex("ab|cde"), BYTES.vocabulary))
+    output = network.generate(
+        **padded([list(b"hello")], END), logits_processor=[made], max_new_tokens=12, do_sample=False, num_beams=2,
+        min_new_tokens=3,
+    )  # fmt: skip
+    assert texts_of(output, 5) == [b"cde"]
+
+
+def test_a_finished_row_has_something_to_sample(network: Any) -> None:
+    """no_repeat_ngram_size masks the end tokens of a row that has ended, while another goes on."""
+    made = ConstraintLogitsProcessor([compile(Regex(pattern), BYTES.vocabulary) for pattern in ("x", "[a-z]{6}", "y")])
+    torch.manual_seed(1)
+    output = network.generate(
+        **padded([list(b"hello"), list(b"12345"), list(b"hello")], END), logits_processor=[made], max_new_tokens=12,
+        do_sample=True, no_repeat_ngram_size=1,
+    )  # fmt: skip
+    texts = texts_of(output, 5)
+    assert (texts[0], texts[2]) == (b"x", b"y")
+    assert re.fullmatch(b"[a-z]{6}", texts[1])
+
+
+@pytest.mark.parametrize("drafts", ["assistant", "lookup"])
+@pytest.mark.parametrize("way", ["greedy", "sampled"])
+def test_assisted_generation(network: Any, drafts: str, way: str) -> None:
+    """Greedy: the text without an assistant, which takes the same argmax."""
+    config = network.config.to_dict() | {"num_hidden_layers": 1}
+    torch.manual_seed(3)
+    assistant = transformers.LlamaForCausalLM(transformers.LlamaConfig(**config)).eval()
+    how = {"assistant_model": assistant} if drafts == "assistant" else {"prompt_lookup_num_tokens": 3}
+    for pattern in ("(abc|abd)*x", "[ab]{3,6}c|x", "(ab){5}"):
+        made = ConstraintLogitsProcessor(compile(Regex(pattern), BYTES.vocabulary))
+        for prompt in (b"abcabcab", b"hello"):
+            call = {**padded([list(prompt)], END), "max_new_tokens": 20, "do_sample": way == "sampled"}
+            output = network.generate(**call, logits_processor=[made], **how)
+            text = output[0, len(prompt) :].tolist()
+            if END in text:
+                assert re.fullmatch(pattern, bytes(text[: text.index(END)]).decode())
+            if way == "greedy":
+                alone = network.generate(**call, logits_processor=[ConstraintLogitsProcessor(made._made_of[0])])
+                assert output.tolist() == alone.tolist()
+
+
+def test_what_is_answered_already(network: Any) -> None:
+    compiled = compile(Regex("yes|no|yellow"), BYTES.vocabulary)
+    rows = padded([list(b"say: ye"), list(b"s: ye")], END)
+    for answered in (2, "ye", [2, "ye"]):
+        made = ConstraintLogitsProcessor(compiled, answered=answered)
+        output = network.generate(**rows, logits_processor=[made], max_new_tokens=9, do_sample=False)
+        assert {b"ye" + text for text in texts_of(output, 7)} <= {b"yes", b"yellow"}
+    limited = ConstraintLogitsProcessor(compiled, answered="ye", max_tokens=1)
+    assert allowed_after(limited, list(b"say: ye")) == ["s"]
+    for answered, said in ((9, "the prompt has 7"), ("yet", "does not end with 'yet', but with b' ye'")):
+        with pytest.raises(ArgumentError, match=said):
+            allowed_after(ConstraintLogitsProcessor(compiled, answered=answered), list(b"say: ye"))
+    with pytest.raises(ParseError, match=r"answered: the prompt ends with 3 tokens that .* does not begin with"):
+        allowed_after(ConstraintLogitsProcessor(compiled, answered=3), list(b"say: ye"))
+    wide = Vocabulary([b"a", b"b", b": a", b"ab", b""], [4])
+    inside = ConstraintLogitsProcessor(compile(Regex("ab"), wide), answered="ab")
+    with pytest.raises(ArgumentError, match="begins inside a token of the prompt, which has b': ab'"):
+        inside(torch.tensor([[2, 1]]), torch.zeros((1, 5)))
+    for same in ([3], [0, 1]):
+        assert np.flatnonzero(inside(torch.tensor([same]), torch.zeros((1, 5)))[0].numpy() == 0).tolist() == [4]
+
+
+def test_pickles_begin_anew() -> None:
+    made = ConstraintLogitsProcessor(COMPILED, pad_token_id=7, answered="a")
+    allowed_after(made, [5, ord("a")])
+    twin = pickle.loads(pickle.dumps(made))
+    assert twin.steps == 0
+    assert allowed_after(twin, [9, 9, ord("a")]) == ["ab"]
+
+
+@pytest.mark.parametrize("wrong", [None, "a", Regex("a"), [], [None], ["a"], BYTES])
+def test_what_is_no_compiled_constraint(wrong: Any) -> None:
+    with pytest.raises(ArgumentError, match="compiled"):
+        ConstraintLogitsProcessor(wrong)
+
+
+def test_one_vocabulary_for_all() -> None:
+    with pytest.raises(ArgumentError, match="different vocabularies"):
+        ConstraintLogitsProcessor([COMPILED, compile(Regex("a"), Vocabulary([b"a", b""], [1]))])
 
 
 def test_a_dead_row_is_left_alone_while_another_of_its_prompt_lives() -> None:

@@ -6,9 +6,9 @@ and *advances* by one token.
 
 What is inside the mask: token i's bit is set iff i's bytes can be appended and the text can still be completed with
 tokens of the vocabulary (no dead ends). The bits of the end tokens are set iff the text may end here. Tokens that spell
-nothing (special, control and padding tokens) are never set. After an end token the matcher is finished: its mask is
-empty, and `advance` raises. `tokdfa.backends.laws.contract` states these laws as functions and runs them on every
-backend.
+nothing (special, control and padding tokens) are never set. After an end token the matcher is finished: its mask holds
+the end tokens, which `advance` accepts without effect, so that no row of logits is all minus infinity.
+`tokdfa.backends.laws.contract` states these laws as functions and runs them on every backend.
 
 Options are in `tokdfa.backends.options`, matchers in `tokdfa.backends.matcher`; their names may be imported from here.
 """

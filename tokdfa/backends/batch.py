@@ -118,13 +118,14 @@ def fill_tree(
         if node < 0:
             walker.rollback(1)
         else:
+            ended = walker.is_finished()
             try:
                 walker.advance(drafted[node])
             except TokenRefused:
                 continue
             walker.fill_mask(out[node])
             allowed[node] = True
-            agenda += [-1, *children[node][::-1]]
+            agenda += [*([] if ended else [-1]), *children[node][::-1]]  # after the end nothing is taken
     return allowed
 
 

@@ -7,13 +7,13 @@ the strategy's `MaskStore` and its memo of steps, with as little Python as possi
 
 from __future__ import annotations
 
-import heapq
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from tokdfa import mask as masks
+from tokdfa.backends.forced import find_forced_bytes, find_forced_tokens
 from tokdfa.core.arguments import as_integer, as_token
 from tokdfa.errors import ArgumentError, TokdfaError, TokenRefused, UnsupportedConstraint
 from tokdfa.mask import INT32
@@ -100,7 +100,15 @@ class Matcher(ABC):
 
         `out` is C-contiguous and writable: a numpy array, or a torch tensor on the CPU.
         """
-        self._fill_mask(out if out is self._fitting else self._fit(out))
+        out = out if out is self._fitting else self._fit(out)
+        if self.is_finished():
+            self._fill_after_end(out)
+        else:
+            self._fill_mask(out)
+
+    def _fill_after_end(self, out: Mask) -> None:
+        """Write the mask of a finished matcher: the end tokens, so that some logit is finite."""
+        out[:] = masks.mask_from_ids(self.vocab.end_tokens, self._size)
 
     def _fit(self, out: Mask) -> Mask:
         """`out` as an array that fits, which is noted."""
@@ -110,13 +118,24 @@ class Matcher(ABC):
         return out
 
     def advance(self, token: int) -> None:
-        """Append one token. A token whose bit is not set raises TokenRefused and leaves the matcher unchanged."""
+        """Append one token. A token whose bit is not set raises TokenRefused and leaves the matcher unchanged.
+
+        So does an end token of a matcher that is finished, which is allowed, and is none of its `tokens`.
+        """
         if type(token) is not int:
             token = as_token(token)
         if not 0 <= token < self._size:
             raise self._out_of_range(token)
+        if self.is_finished():
+            self._refuse_after_end(token)
+            return
         self._advance(token)
         self._tokens.append(token)
+
+    def _refuse_after_end(self, token: int) -> None:
+        """Raise TokenRefused for all but an end token."""
+        if token not in self.vocab.end_token_set:
+            raise TokenRefused(token, "the text has ended, and only end tokens may follow; rollback(1) reopens it")
 
     def _out_of_range(self, token: int) -> TokenRefused:
         return TokenRefused(token, f"the vocabulary has the ids 0 to {self._size - 1}")
@@ -125,11 +144,13 @@ class Matcher(ABC):
         """Whether `token`'s bit is set, without filling a mask where the strategy can."""
         if type(token) is not int:
             token = as_token(token)
+        if self.is_finished():
+            return token in self.vocab.end_token_set
         return 0 <= token < self._size and self._allows(token)
 
     @abstractmethod
     def can_end(self) -> bool:
-        """Whether the text so far is complete, so that an end token is allowed."""
+        """Whether the text so far is complete, so that an end token is allowed; true of a finished one, too."""
 
     @abstractmethod
     def is_finished(self) -> bool:
@@ -153,10 +174,13 @@ class Matcher(ABC):
 
     @abstractmethod
     def _fill_mask(self, out: Mask) -> None:
-        """Write the mask into a checked array."""
+        """Write the mask into a checked array; the text has not ended."""
 
     def _advance(self, token: int) -> None:
-        """Take an id of the vocabulary, or raise TokenRefused and change nothing; unused where `advance` does all."""
+        """Take an id of the vocabulary, or raise TokenRefused and change nothing; unused where `advance` does all.
+
+        The text has not ended, here and in `_allows`.
+        """
         raise NotImplementedError
 
     @abstractmethod
@@ -208,18 +232,14 @@ class Matcher(ABC):
         return _restore, (compiled, context, self.tokens)
 
     def forced_tokens(self, limit: int = 64) -> list[int]:
-        """The tokens that must come next, one after another, up to `limit`: each is the only bit of its mask."""
-        limit = as_integer(limit, "limit", 0)
-        forced: list[int] = []
-        ahead = self.fork()
-        mask = masks.allocate_mask(self.vocab.size)
-        while len(forced) < limit and not ahead.is_finished():
-            ahead.fill_mask(mask)
-            if masks.count(mask) != 1:
-                break
-            forced.append(int(masks.mask_to_ids(mask)[0]))
-            ahead.advance(forced[-1])
-        return forced
+        """The tokens that must come next, one after another, up to `limit`.
+
+        First, each that is the only bit of its mask. Where the next bytes are forced and can be cut in several ways,
+        then the tokenizer's own tokens for them, up to the last border that no continuation moves (see
+        `tokdfa.backends.forced`): to append them in place of asking the model is to have it write as its tokenizer
+        does. All of them are allowed. Costs the masks of `forced_bytes`, and an encoding or a few.
+        """
+        return find_forced_tokens(self, as_integer(limit, "limit", 0))
 
     #: Why nobody can count the tokens to an end, if `StateMatcher` does not show how.
     _UNCOUNTED: ClassVar[str] = (
@@ -250,46 +270,7 @@ class Matcher(ABC):
         return self._forced_bytes(as_integer(limit, "limit", 0))
 
     def _forced_bytes(self, limit: int) -> bytes:
-        trie, mask = self.vocab.trie, masks.allocate_mask(self.vocab.size)
-        text, bound, made = b"", limit, 0
-        ways: list[tuple[int, int, Matcher]] = [(0, 0, self.fork())]  # bytes that it has spelled, a number, where it is
-        seen: set[tuple[int, Hashable]] = set()
-        while ways and ways[0][0] < bound:
-            begin, _, here = heapq.heappop(ways)
-            if made == limit:
-                bound = begin
-                break
-            made += 1
-            here.fill_mask(mask)
-            ranks = np.sort(trie.rank_of[masks.mask_to_ids(mask)])
-            if len(ranks) and ranks[0] < 0:
-                bound = begin  # a token that spells nothing: the end of the text, or a special token
-                break
-            last = self.vocab.token_bytes(int(trie.order[ranks[-1]])) if len(ranks) else b""
-            for token in map(int, trie.order[ranks]):  # in the order of their bytes: what is left begins alike
-                first = self.vocab.token_bytes(token)
-                shared = first[: _count_shared(first, last)]
-                agreed = _count_shared(shared, text[begin:])
-                if agreed < min(len(shared), len(text) - begin):
-                    bound = min(bound, begin + agreed)
-                text = max(text, text[:begin] + shared, key=len)
-                if shared != first:
-                    bound = min(bound, begin + len(shared))
-                if begin + len(first) >= bound:
-                    break
-                following = here.fork()
-                following.advance(token)
-                key = begin + len(first), following.whereabouts()
-                if key not in seen:
-                    seen.add(key)
-                    heapq.heappush(ways, (key[0], len(seen), following))
-        return text[:bound]
-
-
-def _count_shared(one: bytes, other: bytes) -> int:
-    """How many bytes `one` and `other` begin with alike."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+        return find_forced_bytes(self, limit)
 
 
 def _restore(compiled: Startable, context: tuple[int, ...], tokens: tuple[int, ...]) -> Matcher:
@@ -370,13 +351,13 @@ class StateMatcher(Matcher, Generic[StateT]):
             if tokens is not None:
                 write_tokens_kernel(tokens, out)
                 return
-        self._fill_mask(out)
+        if self.state is self.FINISHED:
+            self._fill_after_end(out)
+        else:
+            self._fill_mask(out)
 
     def _fill_mask(self, out: Mask) -> None:
-        if self.state is self.FINISHED:
-            out.fill(0)
-        else:
-            self._fill(self.state, out)
+        self._fill(self.state, out)
 
     def advance(self, token: int) -> None:
         if type(token) is not int:
@@ -385,6 +366,9 @@ class StateMatcher(Matcher, Generic[StateT]):
         if following is None:
             if not 0 <= token < self._size:
                 raise self._out_of_range(token)
+            if self.state is self.FINISHED:
+                self._refuse_after_end(token)
+                return
             following = self._next(token)
             if following is None:
                 raise TokenRefused(token, self._why_refused(token))
@@ -393,16 +377,12 @@ class StateMatcher(Matcher, Generic[StateT]):
         self._tokens.append(token)
 
     def _next(self, token: int) -> StateT | None:
-        """The state after an id of the vocabulary, None if it is not allowed."""
-        if self.state is self.FINISHED:
-            return None
+        """The state after an id of the vocabulary, None if it is not allowed; the text has not ended."""
         if token in self.vocab.end_token_set:
             return self.FINISHED if self._accepts(self.state) else None
         return self._step(self.state, token)
 
     def _why_refused(self, token: int) -> str:
-        if self.state is self.FINISHED:
-            return "an end token has been taken already; rollback(1) reopens the text"
         if token in self.vocab.end_token_set:
             return "it is an end token and the text is not complete here"
         spelled = self.vocab.token_bytes(token)
@@ -412,7 +392,7 @@ class StateMatcher(Matcher, Generic[StateT]):
         return self._next(token) is not None
 
     def can_end(self) -> bool:
-        return self.state is not self.FINISHED and self._accepts(self.state)
+        return self.state is self.FINISHED or self._accepts(self.state)
 
     def is_finished(self) -> bool:
         return self.state is self.FINISHED

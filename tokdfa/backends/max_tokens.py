@@ -107,13 +107,12 @@ class EndingMatcher(Matcher):
 
     def _fill_mask(self, out: Mask) -> None:
         self.inner.fill_mask(out)
-        if not self.is_finished():
-            with self._working:
-                ends, memory = ends_of(self._compiled, self.inner), self.inner.memory()
-                ends.restrict(self.inner.counted(), self.tokens_left - 1, out)
-                if memory is not None:
-                    situation = ends.source.number(self.inner.counted())
-                    ends.remembered.restrict(situation, memory, self.tokens_left - 1, out)
+        with self._working:
+            ends, memory = ends_of(self._compiled, self.inner), self.inner.memory()
+            ends.restrict(self.inner.counted(), self.tokens_left - 1, out)
+            if memory is not None:
+                situation = ends.source.number(self.inner.counted())
+                ends.remembered.restrict(situation, memory, self.tokens_left - 1, out)
 
     def _advance(self, token: int) -> None:
         self.inner.advance(token)

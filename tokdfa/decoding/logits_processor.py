@@ -1,10 +1,8 @@
 """Constraints for generate() of the package transformers: a LogitsProcessor made of any compiled constraint.
 
 At each step generate() hands over the tokens so far, one row for each sequence of the batch, and their scores. The
-processor keeps one matcher for each row, found again by the row's own tokens, so that it does not matter where in the
-batch a row stands: beam search, which drops, doubles and re-orders rows, needs no special care. A row that goes on
-from one that others go on from too gets a fork of its matcher. Everything in the first call is the prompt, padding on
-the left included.
+processor keeps one matcher for each row (`tokdfa.decoding.generated_rows` says how rows are found again). Everything in
+the first call is the prompt, padding on the left included.
 
 *Width.* Models often have more logits than their tokenizer has tokens, for the sake of round numbers. Logits past the
 vocabulary are refused; a model that is wider by more than a part of `PADDING_SHARE` is taken for another one. One that
@@ -13,8 +11,9 @@ is narrower fits if all tokens past its logits spell nothing.
 *The end.* generate() stops a sequence at the model's own EOS tokens, so of the vocabulary's end tokens only those are
 let through. Whatever comes after the end is padding: only EOS and the padding token keep their scores.
 
-*Dead rows.* A beam search that looks for more sequences than the constraint has goes on with refused tokens of score
-minus infinity. Such a row is dead and left alone, as long as another row of its prompt lives.
+*Other processors.* Those of generate()'s own options come first. Where they have masked all that the constraint allows,
+EmptyMask names them. A beam dies of that, as it does of a refused token, and is left alone as long as another beam of
+its prompt lives; beams that died have the score minus infinity if they are returned.
 
 The scores that come in are not changed: generate() may keep them as the model's own (``output_logits=True``).
 """
@@ -22,25 +21,28 @@ The scores that come in are not changed: generate() may keep them as the model's
 from __future__ import annotations
 
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.core.arguments import as_integer, as_tokens
+from tokdfa.core.arguments import as_integer, as_sequence, as_tokens
 from tokdfa.core.packages import derived
+from tokdfa.decoding.generate_call import is_beam_search, who_masks
+from tokdfa.decoding.generated_rows import GeneratedRows
 from tokdfa.decoding.torch_masks import apply_masks
-from tokdfa.errors import EmptyMask, ModelError, TokenRefused
+from tokdfa.errors import ArgumentError, EmptyMask, ModelError, ParseError, TokenRefused
 from tokdfa.models.gguf_weights import PURPOSE, import_lm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
+    from tokdfa.decoding.generated_rows import Row, Tokens
     from tokdfa.mask import Mask
+    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
 #: Logits may outnumber tokens by a part of so many: padding to a multiple of 128, reserved ids.
@@ -48,22 +50,27 @@ PADDING_SHARE = 16
 
 
 class ConstraintLogitsProcessor:
-    """Lets generate() choose only what a constraint allows. An object serves one call of generate().
+    """Lets generate() choose only what a constraint allows.
 
-    ``model.generate(**inputs, logits_processor=[ConstraintLogitsProcessor(compiled, eos_token_id=2)])``
+    ``model.generate(**inputs, logits_processor=[ConstraintLogitsProcessor(compiled)])``
 
-    `eos_token_id`: the ids that end a sequence for the model, as in ``model.generation_config.eos_token_id``; one of
-    them at least must be an end token of the vocabulary. `pad_token_id`: what finished rows are padded with, if it is
-    another token. `contexts`: for each prompt of the batch, in order, the tokens that the constrained text goes on
-    from; by default the prompt without the special tokens that it begins with. It matters to backends with proper
-    tokenization. `max_tokens`: with it every text is whole within so many tokens, end token not counted; give
-    generate() the same `max_new_tokens`, or one more. `steps` and `seconds`: how often and how long the processor was
-    at work.
+    `compiled`: what `tokdfa.compile` or `tokdfa.constrain` returns; or a list with one for each prompt of the batch, in
+    order, None for a prompt without a constraint. `eos_token_id`: the ids that end a sequence for the model, as in
+    ``model.generation_config.eos_token_id``; one of them at least must be an end token of the vocabulary. By default
+    the ends that `constrain` was given, or all of the vocabulary. `pad_token_id`: what finished rows are padded with,
+    if it is another token. `answered`: how much of the answer the prompt holds already, as a number of tokens at its
+    end or as the text they spell, the same for all prompts or one for each. `contexts`: for each prompt of the batch,
+    in order, the tokens that the constrained text goes on from; by default the prompt without the special tokens that
+    it begins with, and without what is answered. It matters to backends with proper tokenization. `max_tokens`: with it
+    every text is whole within so many new tokens, end token not counted; give generate() the same `max_new_tokens`, or
+    one more. `steps` and `seconds`: how often and how long the processor was at work.
 
-    Its instances are LogitsProcessors of transformers, which is imported when the first is made. Raises ModelError for
-    an EOS that the vocabulary lacks. Calls raise ModelError (other widths, rows that do not go on from those of the
-    last call, one prompt with two contexts), VocabularyError for a prompt with ids that the vocabulary lacks,
-    EmptyMask, and TokenRefused if each row of a prompt has taken a token that was masked out.
+    A processor may be used again: a call that does not go on from the last one begins anew. A pickle holds what it was
+    made of, not what it is at. Its instances are LogitsProcessors of transformers, which is imported when the first is
+    made. Raises ModelError for an EOS that the vocabulary lacks, ArgumentError for what is no compiled constraint and
+    for several vocabularies. Calls raise ModelError for other widths and numbers of prompts, ArgumentError or
+    ParseError for a prompt that does not end with what is answered, VocabularyError for a prompt with ids that the
+    vocabulary lacks, EmptyMask, and TokenRefused if each row of a prompt has taken a token that was masked out.
     """
 
     def __new__(cls, *_arguments: Any, **_options: Any) -> ConstraintLogitsProcessor:
@@ -73,19 +80,24 @@ class ConstraintLogitsProcessor:
 
     def __init__(
         self,
-        compiled: CompiledConstraint,
+        compiled: Any,
         *,
-        eos_token_id: int | Sequence[int],
+        eos_token_id: int | Sequence[int] | None = None,
         pad_token_id: int | None = None,
+        answered: int | str | Sequence[int | str] = 0,
         contexts: Sequence[Sequence[int]] | None = None,
         max_tokens: int | None = None,
     ) -> None:
-        vocabulary = compiled.vocab
-        if max_tokens is not None:
-            max_tokens = as_integer(max_tokens, "max_tokens", 0)
+        self._made_of = compiled, eos_token_id, pad_token_id, answered, contexts, max_tokens
+        given = list(compiled) if isinstance(compiled, list | tuple) else [compiled]
+        self._constraints: list[CompiledConstraint | None] = [getattr(one, "compiled", one) for one in given]
+        self._vocabulary = vocabulary = _shared_vocabulary(self._constraints)
+        self._max_tokens = None if max_tokens is None else as_integer(max_tokens, "max_tokens", 0)
         if pad_token_id is not None:
             pad_token_id = as_integer(pad_token_id, "pad_token_id", 0, vocabulary.size - 1)
-        self._compiled, self._contexts, self._max_tokens = compiled, contexts, max_tokens
+        if eos_token_id is None:
+            known = [getattr(one, "end_tokens", None) or vocabulary.end_tokens for one in given]
+            eos_token_id = sorted(set(known[0]).union(*known[1:]))
         wanted = np.atleast_1d(np.asarray(eos_token_id, dtype=np.int64)).tolist()
         ends = sorted(vocabulary.end_token_set.intersection(wanted))
         if not ends:
@@ -94,10 +106,18 @@ class ConstraintLogitsProcessor:
                 f"{list(vocabulary.end_tokens)}; load the tokenizer with ?end=... or set the model's eos_token_id"
             )
         self._other_ends = masks.mask_from_ids(sorted(vocabulary.end_token_set.difference(ends)), vocabulary.size)
-        self._after_end = masks.mask_from_ids(ends if pad_token_id is None else [*ends, pad_token_id], vocabulary.size)
-        self._prompt = 0
-        #: Bytes of a row of tokens -> its matcher; None for a dead row.
-        self._matchers: dict[bytes, Matcher | None] | None = None
+        after_end = ends if pad_token_id is None else [*ends, pad_token_id]
+        self._after_end, self._first_end = masks.mask_from_ids(after_end, vocabulary.size), ends[0]
+        self._contexts = None if contexts is None else list(as_sequence(contexts, "contexts", "contexts"))
+        self._answered = _as_answered(answered)
+        listed = (
+            (len(self._constraints) if isinstance(compiled, list | tuple) else None, "constraints"),
+            (None if self._contexts is None else len(self._contexts), "contexts"),
+            (len(self._answered) if isinstance(self._answered, list) else None, "answered"),
+        )
+        #: How many prompts lists were given for, by the name of the list.
+        self._listed = {name: count for count, name in listed if count is not None}
+        self._rows = GeneratedRows(self._start, set(after_end))
         self.steps, self.seconds = 0, 0.0
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
@@ -108,20 +128,17 @@ class ConstraintLogitsProcessor:
         started = time.perf_counter_ns()
         self._check_width(scores.shape[-1])
         tokens = np.ascontiguousarray(input_ids.cpu().numpy(), dtype=np.int64)
-        if self._matchers is None:
-            self._prompt = tokens.shape[1]
-            found = self._start(tokens)
-        else:
-            found = self._advance(tokens, self._matchers)
-        self._matchers = dict(zip((row.tobytes() for row in tokens), found, strict=True))
-        masked = _masked(scores, self._masks(found))
+        rows = self._rows.find(tokens, self._places(len(tokens)))
+        packed = self._masks(rows)
+        masked, has_some = _masked(scores, packed)
+        self._check_rows(rows, has_some, input_ids, masked, packed)
         self.steps += 1
         self.seconds += (time.perf_counter_ns() - started) * 1e-9
         return masked
 
     def _check_width(self, width: int) -> None:
         """Raise ModelError for logits that cannot be those of the vocabulary's tokens."""
-        vocabulary = self._compiled.vocab
+        vocabulary = self._vocabulary
         if width > vocabulary.size + vocabulary.size // PADDING_SHARE:
             raise ModelError(
                 f"the model has {width} logits and the vocabulary {vocabulary.size} tokens; "
@@ -134,81 +151,165 @@ class ConstraintLogitsProcessor:
                 f"model.resize_token_embeddings({vocabulary.size})"
             )
 
-    def _start(self, tokens: npt.NDArray[np.int64]) -> list[Matcher | None]:
-        """A matcher for each prompt. Rows with the same prompt share one, which is forked when they go on."""
-        contexts: Iterable[Sequence[int]] = map(self._without_specials, tokens)
-        if self._contexts is not None:
-            if not self._contexts or len(tokens) % len(self._contexts):
-                raise ModelError(f"{len(self._contexts)} contexts were given for {len(tokens)} rows")
-            # generate() repeats each prompt for its beams or its samples, one after another
-            repeats = len(tokens) // len(self._contexts)
-            contexts = [context for context in self._contexts for _ in range(repeats)]
-        started: dict[bytes, Matcher | None] = {}
-        known: dict[bytes, tuple[int, ...]] = {}
-        for row, context in zip(tokens, contexts, strict=True):
-            key = row.tobytes()
-            if key not in started:
-                started[key], known[key] = self._compiled.start(context, self._max_tokens), tuple(context)
-            elif tuple(context) != known[key]:
-                raise ModelError("contexts: two rows with the same prompt have different ones, and go on alike")
-        return [started[row.tobytes()] for row in tokens]
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _restore, self._made_of
+
+    def _places(self, rows: int) -> list[int]:
+        """By row, the place of its prompt: generate() repeats each for its beams or samples, one after another."""
+        for name, count in self._listed.items():
+            if not count or rows % count or count != next(iter(self._listed.values())):
+                listed = ", ".join(f"{name}: {count}" for name, count in self._listed.items())
+                raise ModelError(f"{listed}, for {rows} rows; give one for each prompt of the batch, in order")
+        prompts = next(iter(self._listed.values()), 1)
+        return [row * prompts // rows for row in range(rows)] if prompts > 1 else [0] * rows
+
+    def _start(self, place: int, tokens: Tokens) -> Matcher | None:
+        """The matcher of a prompt, after what it holds of the answer."""
+        constraint = self._constraints[place if "constraints" in self._listed else 0]
+        prompt = self._without_specials(tokens)
+        if constraint is None:
+            return None
+        answered = self._answered[place] if isinstance(self._answered, list) else self._answered
+        count = _count_answered(self._vocabulary, prompt, answered)
+        ahead = prompt[len(prompt) - count :]
+        context = prompt[: len(prompt) - count] if self._contexts is None else self._contexts[place]
+        matcher = constraint.start(context, None if self._max_tokens is None else self._max_tokens + count)
+        for token in ahead:
+            try:
+                matcher.advance(token)
+            except TokenRefused as error:
+                text = self._vocabulary.spell(ahead).decode(errors="replace")
+                raise ParseError(
+                    f"answered: the prompt ends with {count} tokens that {constraint.constraint.name!r} does not begin "
+                    f"with ({error})", text
+                ) from None  # fmt: skip
+        return matcher
 
     def _without_specials(self, row: npt.NDArray[np.int64]) -> list[int]:
         """A prompt from its first token that spells something."""
-        as_tokens(row, self._compiled.vocab.size, "the prompt")
-        spelled = np.flatnonzero(self._compiled.vocab.lengths[row])
+        as_tokens(row, self._vocabulary.size, "the prompt")
+        spelled = np.flatnonzero(self._vocabulary.lengths[row])
         return [int(token) for token in row[spelled[0] if len(spelled) else len(row) :]]
 
-    def _advance(self, tokens: npt.NDArray[np.int64], before: dict[bytes, Matcher | None]) -> list[Matcher | None]:
-        """The matcher of each row, one token on from that of the row it extends."""
-        parents = [row[:-1].tobytes() for row in tokens]
-        if tokens.shape[1] <= self._prompt or not before.keys() >= set(parents):
-            raise ModelError(
-                "these sequences do not go on, token by token, from those of the last call; "
-                "make a ConstraintLogitsProcessor for each call of generate()"
-            )
-        children = Counter(parents)
-        found = []
-        alive: dict[bytes, TokenRefused | None] = {}  # prompt -> why it has no live row, None if it has one
-        for row, parent in zip(tokens, parents, strict=True):
-            matcher, prompt = before[parent], row[: self._prompt].tobytes()
-            alive.setdefault(prompt, TokenRefused(int(row[-1]), "all rows of its prompt are dead"))
-            if matcher is not None and not matcher.is_finished():
-                matcher = matcher if children[parent] == 1 else matcher.fork()
-                try:
-                    matcher.advance(int(row[-1]))
-                except TokenRefused as error:
-                    matcher = None
-                    alive[prompt] = alive[prompt] and error
-            if matcher is not None:
-                alive[prompt] = None
-            found.append(matcher)
-        for refusal in alive.values():
-            if refusal is not None:
-                raise refusal
-        return found
-
-    def _masks(self, found: Sequence[Matcher | None]) -> Mask:
+    def _masks(self, rows: Sequence[Row]) -> Mask:
         """The mask of each row: int32, shape (rows, ceil(V/32))."""
-        packed = masks.allocate_mask(self._compiled.vocab.size, len(found))
-        for row, matcher in zip(packed, found, strict=True):
-            if matcher is None:
-                row.fill(-1)  # a dead row keeps its scores
-            elif matcher.is_finished():
-                row[:] = self._after_end
+        packed = masks.allocate_mask(self._vocabulary.size, len(rows))
+        for out, row in zip(packed, rows, strict=True):
+            if row.matcher is None or row.refusal is not None:
+                out.fill(-1)  # free, or dead, which keeps its scores
+            elif row.is_finished:
+                out[:] = self._after_end
             else:
-                matcher.fill_mask(row)
-                row &= ~self._other_ends
-                if not row.any():
+                row.matcher.fill_mask(out)
+                out &= ~self._other_ends
+                if not out.any():
+                    compiled = row.matcher.origin and row.matcher.origin[0]
                     raise EmptyMask(
-                        f"no token is allowed after step {self.steps} by {self._compiled.backend_name} for "
-                        f"{self._compiled.constraint.name!r}: a dead end, or an end token that is not the model's EOS"
+                        f"no token is allowed after step {self.steps} by {getattr(compiled, 'backend_name', '?')} for "
+                        f"{getattr(getattr(compiled, 'constraint', None), 'name', '?')!r}: a dead end, or an end token "
+                        "that is not the model's EOS"
                     )
         return packed
 
+    def _check_rows(
+        self, rows: Sequence[Row], has_some: npt.NDArray[np.bool_], input_ids: Any, masked: Any, packed: Mask
+    ) -> None:
+        """Raise if a prompt has no row left, or a row that is no beam has no token left."""
+        if has_some.all() and not any(row.refusal for row in rows):
+            return
+        starved = [k for k, row in enumerate(rows) if not has_some[k] and not row.refusal]
+        for k in starved:
+            if rows[k].is_finished:  # something to sample, which is then replaced by padding
+                masked[k, self._first_end] = 0.0
+        starved = [k for k in starved if not rows[k].is_finished and rows[k].matcher is not None]
+        alive = {row.prompt for k, row in enumerate(rows) if not row.refusal and k not in starved}
+        lost = [k for k in starved if rows[k].prompt not in alive] or starved
+        if lost and (rows[lost[0]].prompt not in alive or not is_beam_search()):
+            raise self._starvation(lost[0], input_ids, masked, packed)
+        for row in rows:
+            if row.refusal and row.prompt not in alive:
+                raise TokenRefused(row.refusal.token, f"all rows of its prompt are dead: {row.refusal.reason}")
 
-def _masked(scores: Any, packed: Mask) -> Any:
-    """A copy of `scores` with minus infinity for what a mask refuses or has no bit for.
+    def _starvation(self, k: int, input_ids: Any, masked: Any, packed: Mask) -> EmptyMask:
+        """What to raise where other processors have masked all that is allowed in row `k`."""
+        torch = import_lm("torch")
+        ids = masks.mask_to_ids(packed[k])
+        ids = ids[ids < masked.shape[-1]]
+        allowed = torch.zeros(masked.shape[-1], dtype=torch.bool, device=masked.device)
+        allowed[torch.from_numpy(ids.astype(np.int64)).to(masked.device)] = True
+        order = [k, *(other for other in range(len(input_ids)) if other != k)]
+        shown = ", ".join(self._shown(token) for token in ids[:4].tolist()) + (", ..." if len(ids) > 4 else "")
+        return EmptyMask(
+            f"row {k}: the constraint allows {shown} here, and another processor has masked all of that: "
+            f"{who_masks(self, input_ids[order], allowed)}. Leave it out, or ask for a constraint whose texts it lets "
+            "through (for a least length: a pattern or schema of that length)"
+        )
+
+    def _shown(self, token: int) -> str:
+        spelled = self._vocabulary.token_bytes(token)
+        return repr(spelled.decode(errors="replace")) if spelled else f"the end token {token}"
+
+
+def _restore(
+    compiled: Any, eos_token_id: Any, pad_token_id: Any, answered: Any, contexts: Any, max_tokens: Any
+) -> ConstraintLogitsProcessor:
+    return ConstraintLogitsProcessor(
+        compiled, eos_token_id=eos_token_id, pad_token_id=pad_token_id, answered=answered, contexts=contexts,
+        max_tokens=max_tokens,
+    )  # fmt: skip
+
+
+def _shared_vocabulary(constraints: Sequence[Any]) -> Vocabulary:
+    """The vocabulary of all constraints."""
+    found: list[Vocabulary] = []
+    for constraint in constraints:
+        if constraint is None:
+            continue
+        if not (hasattr(constraint, "vocab") and hasattr(constraint, "start")):
+            raise ArgumentError(
+                f"compiled is what tokdfa.compile or constrain returns, not a {type(constraint).__name__}; write "
+                "tokdfa.constrain(what, tokenizer, model).logits_processor()"
+            )
+        found.append(constraint.vocab)
+    if not found:
+        raise ArgumentError("compiled: there is no constraint in the list; one at least is needed")
+    if any(other.fingerprint != found[0].fingerprint for other in found[1:]):
+        raise ArgumentError("compiled: the constraints of a batch have different vocabularies; compile them for one")
+    return found[0]
+
+
+def _as_answered(answered: Any) -> int | str | list[int | str]:
+    if isinstance(answered, str):
+        return answered
+    if isinstance(answered, list | tuple):
+        return [one if isinstance(one, str) else as_integer(one, "answered", 0) for one in answered]
+    return as_integer(answered, "answered", 0)
+
+
+def _count_answered(vocabulary: Vocabulary, prompt: Sequence[int], answered: int | str) -> int:
+    """How many tokens at the end of a prompt are the beginning of the answer."""
+    if isinstance(answered, int):
+        if answered > len(prompt):
+            raise ArgumentError(f"answered: {answered} tokens, and the prompt has {len(prompt)}")
+        return answered
+    text, spelled, count = answered.encode(), b"", 0
+    while len(spelled) < len(text) and count < len(prompt):
+        count += 1
+        spelled = vocabulary.token_bytes(prompt[-count]) + spelled
+    if spelled == text:
+        return count
+    if spelled.endswith(text):
+        raise ArgumentError(
+            f"answered: {answered!r} begins inside a token of the prompt, which has {spelled!r}; encode prompt and "
+            "answer apart, and join their tokens"
+        )
+    raise ArgumentError(f"answered: the prompt does not end with {answered!r}, but with {spelled!r}")
+
+
+def _masked(scores: Any, packed: Mask) -> tuple[Any, npt.NDArray[np.bool_]]:
+    """A copy of `scores` with minus infinity for what a mask refuses or has no bit for; by row, whether any are left.
+
+    A score that another processor has set to the least number of its type counts as minus infinity.
 
     On the CPU by numpy, which takes one thread and 20 us a row: torch would wake all of its threads for a row of this
     length, and where they share their cores with other processes, waiting for them took 30 ms.
@@ -218,7 +319,8 @@ def _masked(scores: Any, packed: Mask) -> Any:
         plain = scores.detach().numpy()
         little = packed.astype("<i4", copy=False).view(np.uint8)
         allowed = np.unpackbits(little, axis=1, count=plain.shape[1], bitorder="little").view(np.bool_)
-        return torch.from_numpy(np.where(allowed, plain, plain.dtype.type(-np.inf)))
+        masked = np.where(allowed, plain, plain.dtype.type(-np.inf))
+        return torch.from_numpy(masked), masked.max(axis=1) > np.finfo(plain.dtype).min
     masked = scores.clone()
     apply_masks(masked, packed)
-    return masked
+    return masked, (masked.amax(dim=1) > torch.finfo(masked.dtype).min).cpu().numpy()

@@ -48,7 +48,6 @@ class BatchMatcher:
         self._matchers: list[Matcher | None] = [None] * as_integer(rows, "rows", 1)
         #: The masks of the last fill that was given no buffer.
         self.masks: Mask = masks.allocate_mask(self.vocab.size, len(self._matchers))
-        self._ends = masks.mask_from_ids(self.vocab.end_tokens, self.vocab.size)
         self._all = masks.mask_from_ids(range(self.vocab.size), self.vocab.size)
         self._filling: Future[Any] | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -116,8 +115,9 @@ class BatchMatcher:
         moved: list[Matcher] = []
         for row, token in pairs:
             matcher = self._matchers[row]
-            if matcher is None or (matcher.is_finished() and token in self.vocab.end_token_set):
+            if matcher is None:
                 continue
+            ended = matcher.is_finished()
             try:
                 matcher.advance(token)
             except BaseException as error:
@@ -126,7 +126,8 @@ class BatchMatcher:
                 if isinstance(error, TokenRefused):
                     raise TokenRefused(token, f"row {row}: {error.reason}") from None
                 raise
-            moved.append(matcher)
+            if not ended:  # what follows an end token is not taken
+                moved.append(matcher)
 
     def rollback(self, counts: Mapping[int, int]) -> None:
         """Take tokens back: row -> how many."""
@@ -164,15 +165,12 @@ class BatchMatcher:
         return self.masks if out is None else masks.check_mask(out, self.vocab.size, len(self), "out")
 
     def _fill(self, rows: Mask, out: Any) -> Any:
-        living = [
-            (matcher, rows[k])
-            for k, matcher in enumerate(self._matchers)
-            if matcher is not None and not matcher.is_finished()
-        ]
-        fill_rows(living, self._threads)
+        fill_rows(
+            [(matcher, rows[k]) for k, matcher in enumerate(self._matchers) if matcher is not None], self._threads
+        )
         for k, matcher in enumerate(self._matchers):
-            if matcher is None or matcher.is_finished():
-                rows[k] = self._all if matcher is None else self._ends
+            if matcher is None:
+                rows[k] = self._all
         return self.masks if out is None else out
 
     def _wait(self) -> None:

@@ -257,29 +257,48 @@ def _equal_tokens(trial: Trial) -> str | None:
     return None
 
 
-@_law_of_matchers("finished_after_end", "After an end token it is finished: an empty mask, and every token is refused.")
+@_law_of_matchers(
+    "finished_after_end",
+    "After an end token it is finished: its mask holds the end tokens, which advance takes without effect; no other.",
+)
 def _finished_after_end(trial: Trial) -> str | None:
+    ends_only = np.zeros(trial.vocab.size, dtype=np.bool_)
+    ends_only[trial.end_ids] = True
     for prefix in trial.prefixes:
         matcher = trial.at(prefix)
         if matcher.is_finished() != bool(prefix and prefix[-1] in trial.vocab.end_token_set):
             return f"{trial.name_prefix(prefix)}: is_finished() is {matcher.is_finished()}"
-        for end in trial.vocab.end_tokens if matcher.can_end() else ():
+        for end in trial.vocab.end_tokens if matcher.can_end() and not matcher.is_finished() else ():
             ended = trial.at((*prefix, end))
             where = trial.name_prefix((*prefix, end))
-            if not ended.is_finished() or ended.can_end() or trial.mask_of(ended).any() or ended.forced_tokens():
-                return f"{where}: it is not finished, can end again, forces a token or has a mask that is not empty"
-            for token in (
-                end,
-                *trial.vocab.end_tokens,
-                *trial.some_tokens(range(min(8, trial.vocab.size)), "after end"),
-            ):
+            if not ended.is_finished() or not ended.can_end() or ended.forced_tokens():
+                return f"{where}: it is not finished, cannot end, or forces a token"
+            for token in trial.some_tokens(range(min(8, trial.vocab.size)), "after end"):
+                if token in trial.vocab.end_token_set:
+                    continue
                 if ended.allows(token) or advances(ended, token):
                     return f"{where}: {trial.name_token(token)} is taken after the end"
+            for again in (end, *trial.vocab.end_tokens):
+                found = trial.difference(ends_only, trial.mask_of(ended), ("a finished matcher", "this one"))
+                if found:
+                    return f"{where}: {found}"
+                if not (ended.allows(again) and advances(ended, again) and ended.is_finished()):
+                    return f"{where}: {trial.name_token(again)} is not taken after the end"
+            if ended.tokens != (*prefix, end):
+                return f"{where}: end tokens after the end are among its tokens, which are {list(ended.tokens)}"
+            ended.rollback(1)
+            found = trial.difference(
+                trial.mask_of(matcher), trial.mask_of(ended), ("before the end it", "back from beyond the end it")
+            )
+            if ended.is_finished() or found:
+                return f"{trial.name_prefix(prefix)}: {found or 'rollback(1) does not reopen it'}"
     return None
 
 
 @_law_of_matchers(
-    "forced_tokens", "forced_tokens are the tokens that are, one after another, the only bit of the mask."
+    "forced_tokens",
+    "forced_tokens begin with those that are, one after another, the only bit of the mask; the others spell forced "
+    "bytes, in the tokenizer's own way, and are allowed.",
 )
 def _forced_tokens(trial: Trial) -> str | None:
     limit = 5
@@ -290,13 +309,24 @@ def _forced_tokens(trial: Trial) -> str | None:
         if trial.difference(before, trial.mask_of(matcher), ("", "")):
             return f"{trial.name_prefix(prefix)}: forced_tokens changes the mask"
         expected: list[int] = []
-        while len(expected) < limit and len(only := np.flatnonzero(trial.mask_of(matcher))) == 1:
+        while not matcher.is_finished() and len(expected) < limit:
+            only = np.flatnonzero(trial.mask_of(matcher))
+            if len(only) != 1:
+                break
             expected.append(int(only[0]))
             matcher.advance(expected[-1])
-        if list(forced) != expected:
-            return (
-                f"{trial.name_prefix(prefix)}: the tokens {expected} are forced, forced_tokens({limit}) says {forced}"
-            )
+        where = f"{trial.name_prefix(prefix)}: forced_tokens({limit}) says {forced}"
+        if list(forced[: len(expected)]) != expected or len(forced) > limit:
+            return f"{where}, but the masks force {expected}"
+        more = list(forced[len(expected) :])
+        spelled, bytes_ahead = trial.vocab.spell(more), matcher.forced_bytes() if more else b""
+        if not bytes_ahead.startswith(spelled):
+            return f"{where}, of which {spelled!r} is not forced, but {bytes_ahead!r}"
+        tokenizer = trial.vocab.tokenizer
+        if more and (tokenizer is None or tokenizer.encode(bytes_ahead.decode(errors="ignore"))[: len(more)] != more):
+            return f"{where}, which the tokenizer would not write"
+        if not all(advances(matcher, token) for token in more):
+            return f"{where}, which are not all allowed"
     return None
 
 
@@ -311,6 +341,7 @@ def _fork_independent(trial: Trial) -> str | None:
         expected = trial.mask_of(trial.at(prefix))
         first, second = matcher.fork(), matcher.fork()
         tokens = np.flatnonzero(expected)[:: max(1, int(expected.sum()) - 1)].tolist()
+        tokens = [] if matcher.is_finished() else tokens
         for one, ahead in ((first, tokens[:1]), (matcher, tokens[-1:])):
             if not all(advances(one, token) for token in ahead):
                 return f"{trial.name_prefix(prefix)}: {trial.name_token(ahead[0])} is refused once a fork has advanced"

@@ -157,7 +157,10 @@ class Trial:
         for prefix in found:
             if len(prefix) == depth:
                 break
-            allowed = np.flatnonzero(self.mask_of(self.at(prefix))).tolist()
+            here = self.at(prefix)
+            if here.is_finished():
+                continue
+            allowed = np.flatnonzero(self.mask_of(here)).tolist()
             if not self.is_small:
                 allowed = sorted(choose.sample(allowed, min(4, len(allowed))))
             for token in allowed:

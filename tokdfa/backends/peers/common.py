@@ -237,14 +237,9 @@ class PeerMatcher(Matcher):
             out[-1] &= self._last_word
 
     def _fill_mask(self, out: Mask) -> None:
-        if self._finished:
-            out.fill(0)
-        else:
-            self._fill(out)
+        self._fill(out)
 
     def _advance(self, token: int) -> None:
-        if self._finished:
-            raise TokenRefused(token, "an end token has been taken already; rollback(1) reopens the text")
         if token in self.vocab.end_token_set:
             if not self._accepts():
                 raise TokenRefused(token, "it is an end token and the text is not complete here")
@@ -255,14 +250,12 @@ class PeerMatcher(Matcher):
             raise TokenRefused(token)
 
     def _allows(self, token: int) -> bool:
-        if self._finished:
-            return False
         if token in self.vocab.end_token_set:
             return self._accepts()
         return self._would_take(token)
 
     def can_end(self) -> bool:
-        return not self._finished and self._accepts()
+        return self._finished or self._accepts()
 
     def is_finished(self) -> bool:
         return self._finished

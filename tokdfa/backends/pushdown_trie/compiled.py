@@ -311,19 +311,15 @@ class PushdownMatcher(StateMatcher[int]):
         self._serve_from(generation.masks, generation.steps)
 
     def _fill_mask(self, out: Mask) -> None:
-        state = self.state
-        if state is self.FINISHED:
-            out.fill(0)
-            return
         try:
-            self._fill(state, out)
+            self._fill(self.state, out)
         except MachineFull:
             self._retry(lambda: self._fill(self.state, out))
 
     def _next(self, token: int) -> int | None:
         """One call of a kernel; if something is missing, or the token is refused, the slow way finds out."""
         state, machine = self.state, self._machine
-        if self._simple and state is not self.FINISHED:
+        if self._simple:
             with self._lock:
                 known: int = run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address)
             if known >= 0:
