@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from tokdfa.backends.registry import backends, compile
     from tokdfa.backends.token_healing import heal
     from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+    from tokdfa.decoding.answer import generate
     from tokdfa.decoding.constrain import Constrained, constrain
-    from tokdfa.decoding.loop import generate
+    from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
     from tokdfa.decoding.torch_masks import apply_masks
     from tokdfa.display import show
     from tokdfa.errors import TokdfaError, TokenRefused
@@ -51,7 +52,8 @@ _PUBLIC = {
     "think_first": "tokdfa.backends.region_budget",
     "Constrained": "tokdfa.decoding.constrain",
     "constrain": "tokdfa.decoding.constrain",
-    "generate": "tokdfa.decoding.loop",
+    "ConstraintLogitsProcessor": "tokdfa.decoding.logits_processor",
+    "generate": "tokdfa.decoding.answer",
     "apply_masks": "tokdfa.decoding.torch_masks",
     "show": "tokdfa.display",
     "BatchMatcher": "tokdfa.serving.batch_matcher",
@@ -68,6 +70,7 @@ __all__ = [
     "Constrained",
     "Constraint",
     "ConstraintCache",
+    "ConstraintLogitsProcessor",
     "Grammar",
     "JsonSchema",
     "Regex",
@@ -106,4 +109,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -187,3 +187,23 @@ def test_an_error_leaves_a_matcher_where_it_was(monkeypatch: pytest.MonkeyPatch)
                     ask(before[0])
         assert allowed_by(matcher) == before
         matcher.advance(before[0])
+
+
+@pytest.mark.parametrize("backend", ENGINES)
+def test_blank_lines_before_the_answer(backend: str) -> None:
+    """As reasoning models write: up to two ends of line, unless another gap is asked for."""
+    tokenizer = tokdfa.load_tokenizer("bytes")
+
+    def takes(text: bytes, **options: object) -> bool:
+        matcher = think_first(regex("[0-9]+"), tokenizer, 40, backend=backend, **options).start()
+        for byte in text:
+            if not matcher.allows(byte):
+                return False
+            matcher.advance(byte)
+        return matcher.can_end()
+
+    for lines in range(4):
+        text = b"<think>so</think>" + b"\n" * lines + b"42"
+        assert takes(text) == (lines <= 2)
+        assert takes(text, gap="") == (lines == 0)
+        assert takes(text, gap="\n\n\n") == (lines == 3)

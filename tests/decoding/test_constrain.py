@@ -16,7 +16,8 @@ from tokdfa.backends.registry import DEFAULT_BACKENDS, backend_class, backend_na
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.decoding.given_constraint import options_of
 from tokdfa.decoding.loop import generate_batch
-from tokdfa.errors import ParseError, UnsupportedConstraint
+from tokdfa.decoding.sampling import Sampler
+from tokdfa.errors import ArgumentError, ParseError, TokdfaError, UnsupportedConstraint
 from tokdfa.models.table import TableModel
 
 if TYPE_CHECKING:
@@ -163,6 +164,49 @@ def test_prompts_with_special_tokens_and_conversations(tmp_path: Path) -> None:
 def test_generation_with_a_model_of_ours() -> None:
     model = TableModel(BYTES.vocabulary, lambda prefix: np.full(257, 1 / 257))
     written = tokdfa.generate(model, tokdfa.constrain("[ab]{3}", model), "say: ")
-    assert re.fullmatch(b"[ab]{3}", written.text)
+    assert re.fullmatch("[ab]{3}", written.text)
     plain = tokdfa.generate(model, tokdfa.constrain("[ab]{3}", BYTES).compiled, BYTES.encode("say: "))
     assert plain.tokens == written.tokens
+
+
+FLAT = TableModel(BYTES.vocabulary, lambda prefix: np.full(257, 1 / 257))
+
+
+def test_one_call_gives_a_value() -> None:
+    animal = tokdfa.generate(FLAT, None, "An animal: ", Animal, 60)
+    assert isinstance(animal, Animal)
+    assert re.fullmatch("[a-z]{3,8}", animal.name)
+    assert tokdfa.generate(FLAT, BYTES, "say: ", ["yes", "no"]) in ("yes", "no")
+    assert tokdfa.generate(FLAT, BYTES, BYTES.encode("say: "), int, 3) in range(-10, 1000)
+    drawn = {tokdfa.generate(FLAT, BYTES, "say: ", ["yes", "no"], sampler=Sampler(seed=seed)) for seed in range(9)}
+    assert drawn == {"yes", "no"}
+    assert tokdfa.generate(FLAT, BYTES, "say: ye", ["yes", "no"], answered="ye") == "yes"
+    assert tokdfa.generate(FLAT, BYTES, "say: ye", ["yes", "no"], answered=2) == "yes"
+    assert tokdfa.generate(FLAT, BYTES, "say:", ["yes"], leading=" ") == "yes"
+
+
+def test_an_answer_that_is_cut_off_is_none() -> None:
+    with pytest.raises(ParseError, match="not whole after max_tokens, 3"):
+        tokdfa.generate(FLAT, BYTES, "say: ", "[a]{9}", 3, always_ends=False)
+    with pytest.raises(ArgumentError, match="not enough for any text"):
+        tokdfa.generate(FLAT, BYTES, "say: ", "[a]{9}", 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: tokdfa.generate(FLAT, BYTES, "x"), "what is missing"),
+        (lambda: tokdfa.generate(FLAT, None, "x"), "what is missing"),
+        (lambda: tokdfa.generate(FLAT, tokdfa.constrain("a", BYTES), "x", "a"), "what is given twice"),
+        (lambda: tokdfa.generate(FLAT, tokdfa.constrain("a", BYTES), "x", order="any"), "there is no option"),
+        (lambda: tokdfa.generate("smollm2", None, "x", "a"), "tokdfa.load_model"),
+        (lambda: tokdfa.generate(FLAT, Animal, "x"), "tokdfa.compile or tokdfa.constrain"),
+        (lambda: tokdfa.generate(FLAT, BYTES, Animal, "x"), "context takes a sequence of token ids"),
+        (lambda: tokdfa.generate(FLAT, BYTES, "x", "a", "b"), "max_tokens"),
+        (lambda: tokdfa.generate(FLAT, BYTES, "x", "a", answered="b"), "the prompt does not end with 'b'"),
+        (lambda: tokdfa.generate(FLAT, BYTES, "xb", "a", answered="b"), "does not begin with"),
+    ],
+)
+def test_wrong_calls_of_generate(call: Any, said: str) -> None:
+    with pytest.raises(TokdfaError, match=said):
+        call()

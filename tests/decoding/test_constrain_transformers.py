@@ -182,3 +182,36 @@ def test_the_readme_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> N
     exec(compile(code, "README.md", "exec", dont_inherit=True), {})
     said = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
     assert capsys.readouterr().out.splitlines() == said
+
+
+def test_one_call_gives_a_value() -> None:
+    """The network is asked token by token; what comes out is what generate() of transformers writes."""
+    tokenizer = fast()
+    network = network_of(len(tokenizer))
+    animal = tokdfa.generate(network, tokenizer, "an animal: ", Animal, 80)
+    assert isinstance(animal, Animal)
+    (text,) = answers(
+        network, tokenizer, tokdfa.constrain(Animal, tokenizer, network), ["an animal: "], do_sample=False
+    )
+    assert animal == Animal.model_validate_json(text)
+
+
+def test_one_constraint_for_each_row_and_a_pipeline() -> None:
+    tokenizer = fast()
+    network = network_of(len(tokenizer))
+    asked: list[Any] = [Animal, ["yes", "no"], "[0-9]{3}"]
+    made = [tokdfa.constrain(what, tokenizer, network) for what in asked]
+    inputs = tokenizer(["a", "bb", "ccc"], return_tensors="pt", padding=True, return_token_type_ids=False)
+    output = network.generate(
+        **inputs, logits_processor=[tokdfa.ConstraintLogitsProcessor(made)], max_new_tokens=80, pad_token_id=0
+    )
+    values = [one.parse(row[inputs["input_ids"].shape[1] :]) for one, row in zip(made, output, strict=True)]
+    assert isinstance(values[0], Animal)
+    assert values[1] in ("yes", "no")
+    assert re.fullmatch("[0-9]{3}", values[2])
+    pipe = transformers.pipeline("text-generation", model=network, tokenizer=tokenizer)
+    found = pipe(
+        ["say: ", "tell me", "say: "], logits_processor=[made[1].logits_processor()], max_new_tokens=9,
+        return_full_text=False,
+    )  # fmt: skip
+    assert all(one[0]["generated_text"] in ("yes", "no") for one in found)

@@ -1,6 +1,6 @@
 """Reason first, then answer: a region of free text of at most so many tokens, and then the answer.
 
-`think_first` makes the grammar ``begin, any text, end, answer``, and a matcher that never lets the region, its two
+`think_first` makes the grammar ``begin, any text, end, gap, answer``, and a matcher that never lets the region, its two
 marks included, take more than its tokens. A mark is a text or a special token. A token is allowed if the grammar allows
 it and the tokens left after it are enough to close the region, by the exact least number of tokens.
 
@@ -30,7 +30,7 @@ from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
 from tokdfa.core.budget import spend
 from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
-from tokdfa.grammar.parts import NOTHING, Part, seq, special, tag, text, up_to
+from tokdfa.grammar.parts import NOTHING, Part, regex, seq, special, tag, text, up_to
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 #: What a token takes where both budgets count.
 NS_PER_TOKEN = 300
+#: What models write between their thoughts and the answer.
+GAP = regex(r"\n{0,2}")
 
 
 def think_first(
@@ -56,13 +58,16 @@ def think_first(
     *,
     begin: Part | str = "<think>",
     end: Part | str = "</think>",
+    gap: Part | str = GAP,
     backend: str | None = None,
     **options: Any,
 ) -> CompiledConstraint:
-    """`begin`, any text, `end`, `answer`, compiled, with at most `tokens` tokens up to `end`, both marks included.
+    """`begin`, any text, `end`, `gap`, `answer`, compiled, with at most `tokens` tokens up to `end`, both marks
+    included.
 
     `answer`: a part (`tokdfa.grammar.parts`). `begin`, `end`: marks, each a text or a special token; a str is the
-    special token that is printed so if the vocabulary has one. `begin`: "" where the prompt has it already. `backend`
+    special token that is printed so if the vocabulary has one. `begin`: "" where the prompt has it already. `gap`: what
+    may stand before the answer, by default up to two ends of line, as models write; "" for nothing. `backend`
     and `options`: what compiles the whole.
 
     Raises ArgumentError for a budget that is too small to close the region, OptionError for an empty end and what is no
@@ -74,7 +79,7 @@ def think_first(
     vocabulary = as_vocabulary(vocab)
     first, last = _mark(begin, "begin", vocabulary), _mark(end, "end", vocabulary)
     region = tag(first, end=last) if first != NOTHING else up_to(last)
-    whole = compile_constraint(Grammar(str(seq(region, answer))), vocabulary, backend, **options)
+    whole = compile_constraint(Grammar(str(seq(region, gap, answer))), vocabulary, backend, **options)
     states = RegionStates(vocabulary, first, last)
     states.measure(whole)
     needed = int(states.distances[states.start])

@@ -1,8 +1,8 @@
 """The front door: a constraint and a tokenizer, in the forms that people have them in, to what keeps a model inside.
 
-    constrained = tokdfa.constrain(Animal, tokenizer)
+    constrained = tokdfa.constrain(Animal, tokenizer, model)
     output = model.generate(**inputs, logits_processor=[constrained.logits_processor()], max_new_tokens=100)
-    animal = constrained.parse(tokenizer.decode(output[0, prompt_length:], skip_special_tokens=True))
+    animal = constrained.parse(output[0, prompt_length:])
 
 `tokdfa.decoding.given_constraint` says what is a constraint, `tokdfa.vocabulary.tokenizers` what is a tokenizer.
 
@@ -14,10 +14,15 @@ model, masks are as wide as its logits; without it, logits past the vocabulary a
 
 from __future__ import annotations
 
+import json
+import pickle
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.backends.leading_text import allow_leading
 from tokdfa.backends.registry import backend_class, compile, default_backend
-from tokdfa.constraint import Constraint
+from tokdfa.constraint import Constraint, JsonSchema
+from tokdfa.core.arguments import as_text, as_tokens
 from tokdfa.decoding.given_constraint import options_of, read_constraint
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
 from tokdfa.errors import (
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tokdfa.backends.base import CompiledConstraint, Matcher
-    from tokdfa.decoding.given_constraint import Reader
+    from tokdfa.decoding.answer_readers import Reader
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
@@ -48,14 +53,16 @@ def constrain(
     backend: str | None = None,
     end_tokens: Iterable[int | str] = (),
     size: int | None = None,
+    leading: str = "",
     **options: Any,
 ) -> Constrained:
-    """`what`, compiled for the tokens of `tokenizer`: a pydantic class, a schema, a pattern, choices, a constraint.
+    """`what`, compiled for the tokens of `tokenizer`: a type, a function, a schema, a pattern, choices, a constraint.
 
     `tokenizer`: anything that `load_tokenizer` takes (a tokenizer of another library, a path, folder or name, a model
     that knows where it came from), or a vocabulary. `model`: a model of transformers, whose logit width and end tokens
     then hold. `end_tokens`: ids or names of tokens that end a text, `size`: the logit width, where neither says it.
-    `backend`: a name that `tokdfa backends` lists, by default `default_backend` says which. `options`: of the
+    `leading`: a text that may stand before the answer and is none of it, such as a blank where the model's tokens want
+    one. `backend`: a name that `tokdfa backends` lists, by default `default_backend` says which. `options`: of the
     constraint that is made of `what` (such as ``order="any"`` of a schema), and of the backend.
 
     Raises ArgumentError for what cannot be understood, and what reading the tokenizer and compiling raise.
@@ -72,7 +79,9 @@ def constrain(
             options = {"lazy": True, **options}
     _check_options(what, backend, options, own=options_of(what))
     compiled = compile(given.constraint, vocabulary, backend, **options)
-    return Constrained(compiled, given.read, end_ids(vocabulary, ends))
+    if as_text(leading, "leading"):
+        compiled = allow_leading(compiled, leading)
+    return Constrained(compiled, given.read, end_ids(vocabulary, ends), leading)
 
 
 class Constrained:
@@ -83,10 +92,24 @@ class Constrained:
     """
 
     def __init__(
-        self, compiled: CompiledConstraint, read: Reader | None = None, end_tokens: tuple[int, ...] = ()
+        self,
+        compiled: CompiledConstraint,
+        read: Reader | None = None,
+        end_tokens: tuple[int, ...] = (),
+        leading: str = "",
     ) -> None:
-        self.compiled, self._read = compiled, read
+        self.compiled, self._read, self._leading = compiled, read, leading
         self.end_tokens = end_tokens or compiled.vocab.end_tokens
+
+    def __reduce__(self) -> tuple[type[Constrained], tuple[Any, ...]]:
+        try:
+            pickle.dumps(self._read)
+        except Exception as error:  # whatever the class of a user's raises
+            raise PicklingError(
+                f"what reads the answers of {self!r} cannot be pickled ({error}); pickle constrained.compiled, and "
+                "call parse of what constrain(...) gives in the other process, or define the class in a module"
+            ) from None
+        return Constrained, (self.compiled, self._read, self.end_tokens, self._leading)
 
     def __repr__(self) -> str:
         return f"Constrained({self.compiled!r})"
@@ -109,46 +132,109 @@ class Constrained:
         self,
         *,
         pad_token_id: int | None = None,
+        answered: int | str | Sequence[int | str] = 0,
         contexts: Sequence[Sequence[int]] | None = None,
         max_tokens: int | None = None,
     ) -> ConstraintLogitsProcessor:
-        """A LogitsProcessor for one call of generate(); make one for each call. See `ConstraintLogitsProcessor`."""
+        """A LogitsProcessor for generate(). See `ConstraintLogitsProcessor`, which takes a list, too."""
         return ConstraintLogitsProcessor(
-            self.compiled,
-            eos_token_id=self.end_tokens,
-            pad_token_id=pad_token_id,
-            contexts=contexts,
-            max_tokens=max_tokens,
+            self, pad_token_id=pad_token_id, answered=answered, contexts=contexts, max_tokens=max_tokens
         )
 
-    def parse(self, text: str | bytes) -> Any:
-        """The value of a generated text: an object of the pydantic class, the JSON value, or the text itself.
+    def parse(self, answer: Any, context: Sequence[int] = ()) -> Any:
+        """The value of an answer: an object of the type, the JSON value, the calls of tools, or the text itself.
 
-        Raises ParseError for a text that is none of the constraint, as one that was cut off: JSON that does not end,
-        and for other constraints what the masks would not allow (checked where the tokenizer encodes the text as it
-        is). Lets pydantic's ValidationError through: a class may ask more of a value than its schema says.
+        `answer`: the generated tokens, in any form (what follows an end token is left out), or their text. Tokens are
+        better: a decoder may drop a first blank, or the markers of a call. `context`: the tokens before them; it
+        matters to proper sequences.
+
+        A text that is one of a pattern, choices or a grammar but for a blank before it is given with that blank, which
+        decoders of SentencePiece drop.
+
+        Raises ParseError for what is none of the constraint, as an answer that was cut off: tokens that the masks would
+        not allow; of a text, JSON that does not end, and for other constraints what the masks would not allow (checked
+        where the tokenizer encodes the text as it is). Lets pydantic's ValidationError through: a class may ask more of
+        a value than its schema says.
         """
-        if isinstance(text, bytes):
-            text = text.decode(errors="replace")
-        if not isinstance(text, str):
-            raise ArgumentError(f"text is a str or bytes, not a {type(text).__name__}; decode the tokens first")
+        if isinstance(answer, bytes):
+            answer = answer.decode(errors="replace")
+        if not isinstance(answer, str):
+            return self._value(self._text_of(answer, context))
         if self._read is not None:
-            return self._read(text)
+            return self._value(answer)
+        tokens = self._tokens_of(answer)
+        try:
+            if tokens is not None:
+                self._check(answer, tokens, context)
+        except ParseError:
+            blank = self._tokens_of(f" {answer}")
+            if blank is None or not self._takes(blank, context):
+                raise
+            answer = f" {answer}"
+        return self._value(answer)
+
+    def _value(self, text: str) -> Any:
+        plain = text.removeprefix(self._leading)
+        return plain if self._read is None else self._read(plain)
+
+    def _tokens_of(self, text: str) -> list[int] | None:
         tokenizer = self.vocabulary.tokenizer
-        tokens = None if tokenizer is None else encode_exactly(tokenizer, self.vocabulary, text)
-        if tokens is not None:
-            self._check(text, tokens)
+        return None if tokenizer is None else encode_exactly(tokenizer, self.vocabulary, text)
+
+    def _text_of(self, answer: Any, context: Sequence[int]) -> str:
+        """The text of tokens that the masks allow, special tokens by the names that they are printed as."""
+        vocabulary = self.vocabulary
+        try:
+            tokens = list(as_tokens(getattr(answer, "tolist", lambda: answer)(), vocabulary.size, "answer"))
+        except (ArgumentError, VocabularyError) as error:
+            raise ArgumentError(
+                f"answer is the generated tokens of one sequence, or their text ({error}); of a batch, parse each row "
+                "from where the prompt ends"
+            ) from None
+        ends = [place for place, token in enumerate(tokens) if token in vocabulary.end_token_set]
+        tokens = tokens[: ends[0]] if ends else tokens
+        spelled = b"".join(
+            vocabulary.token_bytes(token) or vocabulary.special_tokens.get(token, "").encode() for token in tokens
+        )
+        text = spelled.decode(errors="replace")
+        self._check(text, tokens, context)
         return text
 
-    def _check(self, text: str, tokens: Sequence[int]) -> None:
-        matcher = self.compiled.start()
+    def _check(self, text: str, tokens: Sequence[int], context: Sequence[int]) -> None:
+        matcher = self.compiled.start(context)
         try:
             for token in tokens:
                 matcher.advance(token)
-        except TokenRefused:
-            raise ParseError(f"the answer is not a text of {self.constraint.name!r}", text) from None
+        except TokenRefused as error:
+            raise ParseError(
+                f"the answer is not a text of {self.constraint.name!r}: {error}{self._hint(text)}", text
+            ) from None
         if not matcher.can_end():
             raise ParseError(f"the answer is not complete for {self.constraint.name!r}", text)
+
+    def _hint(self, text: str) -> str:
+        """What to say of an answer that may be refused for the order of its members only."""
+        if not isinstance(self.constraint, JsonSchema) or self.constraint.order == "any":
+            return ""
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return ""
+        if not isinstance(value, dict):
+            return ""
+        return (
+            ". It is JSON: members come in the order of the schema's properties (or first the required, in the order "
+            "of required); order='any' takes every order"
+        )
+
+    def _takes(self, tokens: Sequence[int], context: Sequence[int]) -> bool:
+        """Whether tokens are a whole answer."""
+        matcher = self.compiled.start(context)
+        for token in tokens:
+            if not matcher.allows(token):
+                return False
+            matcher.advance(token)
+        return matcher.can_end()
 
 
 def _check_options(what: Any, backend: str, options: Iterable[str], own: frozenset[str]) -> None:

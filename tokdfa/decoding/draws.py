@@ -22,6 +22,7 @@ import numpy.typing as npt
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.core.arguments import as_tokens
+from tokdfa.decoding.answered import count_answered, start_answered
 from tokdfa.decoding.sampling import allowed_tokens, log_total
 from tokdfa.errors import ArgumentError, ModelError, NothingDrawn, OptionError
 from tokdfa.models.base import LanguageModel
@@ -156,6 +157,7 @@ class Target:
         max_tokens: int,
         eos: Eos,
         always_ends: bool = False,
+        answered: int | str = 0,
     ) -> None:
         if not isinstance(model, LanguageModel):
             raise ArgumentError(
@@ -173,11 +175,14 @@ class Target:
         self._text_tokens = max_tokens - 1 if always_ends else None
         self.vocabulary = compiled.vocab
         self.context = as_tokens(context, compiled.vocab.size, "context")
+        self._begun = len(self.context) - count_answered(self.vocabulary, self.context, answered)
         self._before = (*model.start_tokens, *self.context)
 
     def start(self) -> Matcher:
-        """A matcher before the first token."""
-        return self.compiled.start(self.context, self._text_tokens)
+        """A matcher before the first token, after what of the answer the context holds."""
+        return start_answered(
+            self.compiled, self.context[: self._begun], self.context[self._begun :], self._text_tokens
+        )  # fmt: skip
 
     def prefix(self, tokens: Sequence[int]) -> tuple[int, ...]:
         """What the model has seen once `tokens` are generated."""

@@ -1,33 +1,37 @@
 """The constraint of whatever people write one as: a pydantic class, a schema, a pattern, choices; and reading answers.
 
-- A constraint of tokdfa is itself.
-- A pydantic model class or a ``pydantic.TypeAdapter`` is its JSON schema, objects closed unless they say otherwise.
+- A constraint of tokdfa is itself; a part of `tokdfa.grammar.parts` is its grammar, of `tokdfa.tools` one whose answers
+  are read as calls.
+- A pydantic model class, a ``pydantic.TypeAdapter`` or any type that one takes (``int``, ``Literal["a", "b"]``,
+  ``list[int]``, an Enum, a dataclass, a TypedDict, ``date``) is its JSON schema, objects closed unless they say
+  otherwise. A function is the object of its arguments, by name.
 - A dict, or a str that is a JSON object with a keyword of JSON Schema, is a JSON schema.
   Schemas get the profile ``generation``: answers as people write JSON, and not every text that JSON allows.
 - A list, tuple or set of texts is choices.
 - Any other str is a regex.
 
-A str that might be a grammar, a file's name, or JSON that is no schema is refused with what to write instead. pydantic
-is not imported here: who hands in a class of its has done that.
+A str that might be a grammar, a file's name, or JSON that is no schema is refused with what to write instead.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tokdfa.constraint import Choice, Constraint, JsonSchema, Regex
-from tokdfa.errors import ArgumentError, ParseError
+from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.decoding.answer_readers import CallsReader, JsonReader, TypeReader, is_function, is_type
+from tokdfa.errors import ArgumentError
+from tokdfa.grammar.tool_calls import ToolCalls
 
-#: What the value of a text is.
-Reader = Callable[[str], Any]
+if TYPE_CHECKING:
+    from tokdfa.decoding.answer_readers import Reader
 
 _REMEDY = (
-    "pass a pydantic class, a schema as a dict or JSON text, a list of choices, a pattern, or a constraint of tokdfa "
-    "(Regex, Choice, JsonSchema, Grammar)"
+    "pass a pydantic class or another type, a function, a schema as a dict or JSON text, a list of choices, a pattern, "
+    "or a constraint of tokdfa (Regex, Choice, JsonSchema, Grammar)"
 )
 #: A keyword that a schema has: one of these makes a JSON object a schema.
 _KEYWORDS = {
@@ -54,21 +58,14 @@ def read_constraint(what: Any, options: Mapping[str, Any]) -> GivenConstraint:
     Raises ArgumentError for anything else, and what the constraint raises.
     """
     if isinstance(what, Constraint) and type(what) is not Constraint:
-        return GivenConstraint(what, parse_json if isinstance(what, JsonSchema) else None)
-    if isinstance(what, type):
-        if not hasattr(what, "model_json_schema"):
-            raise ArgumentError(
-                f"{what.__name__} is no pydantic model; pass pydantic.TypeAdapter({what.__name__}), which takes "
-                "dataclasses, enums and other types"
-            )
-        model: Any = what
-        return GivenConstraint(
-            _schema(_closed(model.model_json_schema()), options), _checked(model.model_validate_json)
-        )
-    if callable(getattr(what, "json_schema", None)) and callable(getattr(what, "validate_json", None)):
-        return GivenConstraint(_schema(_closed(what.json_schema()), options), _checked(what.validate_json))
+        return GivenConstraint(what, JsonReader() if isinstance(what, JsonSchema) else None)
+    if hasattr(what, "as_grammar"):
+        return GivenConstraint(Grammar(what, **options), CallsReader(what) if isinstance(what, ToolCalls) else None)
+    if _is_typed(what):
+        reader = TypeReader(what)
+        return GivenConstraint(_schema(_closed(reader.schema()), options), reader)
     if isinstance(what, Mapping):
-        return GivenConstraint(_schema(dict(what), options), parse_json)
+        return GivenConstraint(_schema(dict(what), options), JsonReader())
     if isinstance(what, str):
         return _of_text(what, options)
     if isinstance(what, Collection) and not isinstance(what, bytes):
@@ -76,10 +73,18 @@ def read_constraint(what: Any, options: Mapping[str, Any]) -> GivenConstraint:
     raise _refusal(what)
 
 
+def _is_typed(what: Any) -> bool:
+    """Whether pydantic is asked for the schema."""
+    is_adapter = callable(getattr(what, "json_schema", None)) and callable(getattr(what, "validate_json", None))
+    return is_adapter or is_type(what) or is_function(what)
+
+
 def options_of(what: Any) -> frozenset[str]:
     """The names of the options that `read_constraint` takes for `what`; none for a constraint of tokdfa."""
     if isinstance(what, Constraint):
         return frozenset()
+    if hasattr(what, "as_grammar"):
+        return frozenset({"label"})
     if isinstance(what, str) and not _is_schema(what):
         return frozenset(Regex.__dataclass_fields__) - {"pattern"}
     if isinstance(what, Collection) and not isinstance(what, Mapping):
@@ -94,7 +99,7 @@ def _schema(schema: Any, options: Mapping[str, Any]) -> JsonSchema:
 
 def _of_text(text: str, options: Mapping[str, Any]) -> GivenConstraint:
     if _is_schema(text):
-        return GivenConstraint(_schema(text, options), parse_json)
+        return GivenConstraint(_schema(text, options), JsonReader())
     value = _json_value(text)
     if text.lstrip().startswith("{") or isinstance(value, list):
         what = "is JSON, but no schema (a list of choices is passed as a list)"
@@ -144,8 +149,6 @@ def _refusal(what: Any) -> ArgumentError:
         return ArgumentError("a Path is not read here; pass its text, path.read_text(), of a grammar tokdfa.Grammar()")
     if type(what).__module__.partition(".")[0] == "lark":
         return ArgumentError("a Lark parser does not give its grammar back; write tokdfa.Grammar(text)")
-    if type(what).__module__ in ("typing", "types"):
-        return ArgumentError(f"{what} is no pydantic model; pass pydantic.TypeAdapter({what})")
     return ArgumentError(f"the constraint is a {kind}; {_REMEDY}")
 
 
@@ -170,21 +173,3 @@ def _closed_part(key: str, value: Any) -> Any:
     if key in ("$defs", "properties", "patternProperties"):
         return {name: _closed(part) for name, part in value.items()}
     return _closed(value)
-
-
-def parse_json(text: str) -> Any:
-    """The value of a JSON text. ParseError says where it stops being one."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ParseError(f"the answer is not JSON: {error}", text) from None
-
-
-def _checked(read: Reader) -> Reader:
-    """`read`, once the text is JSON: what it then finds wrong is for the class to say."""
-
-    def checked(text: str) -> Any:
-        parse_json(text)
-        return read(text)
-
-    return checked

@@ -28,10 +28,11 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.core.arguments import as_integer, as_sequence, as_tokens
 from tokdfa.core.packages import derived
+from tokdfa.decoding.answered import as_answered, count_answered, start_answered
 from tokdfa.decoding.generate_call import is_beam_search, who_masks
 from tokdfa.decoding.generated_rows import GeneratedRows
 from tokdfa.decoding.torch_masks import apply_masks
-from tokdfa.errors import ArgumentError, EmptyMask, ModelError, ParseError, TokenRefused
+from tokdfa.errors import ArgumentError, EmptyMask, ModelError, TokenRefused
 from tokdfa.models.gguf_weights import PURPOSE, import_lm
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class ConstraintLogitsProcessor:
         after_end = ends if pad_token_id is None else [*ends, pad_token_id]
         self._after_end, self._first_end = masks.mask_from_ids(after_end, vocabulary.size), ends[0]
         self._contexts = None if contexts is None else list(as_sequence(contexts, "contexts", "contexts"))
-        self._answered = _as_answered(answered)
+        self._answered = as_answered(answered)
         listed = (
             (len(self._constraints) if isinstance(compiled, list | tuple) else None, "constraints"),
             (None if self._contexts is None else len(self._contexts), "contexts"),
@@ -170,20 +171,10 @@ class ConstraintLogitsProcessor:
         if constraint is None:
             return None
         answered = self._answered[place] if isinstance(self._answered, list) else self._answered
-        count = _count_answered(self._vocabulary, prompt, answered)
-        ahead = prompt[len(prompt) - count :]
-        context = prompt[: len(prompt) - count] if self._contexts is None else self._contexts[place]
-        matcher = constraint.start(context, None if self._max_tokens is None else self._max_tokens + count)
-        for token in ahead:
-            try:
-                matcher.advance(token)
-            except TokenRefused as error:
-                text = self._vocabulary.spell(ahead).decode(errors="replace")
-                raise ParseError(
-                    f"answered: the prompt ends with {count} tokens that {constraint.constraint.name!r} does not begin "
-                    f"with ({error})", text
-                ) from None  # fmt: skip
-        return matcher
+        count = count_answered(self._vocabulary, prompt, answered)
+        before = len(prompt) - count
+        context = prompt[:before] if self._contexts is None else self._contexts[place]
+        return start_answered(constraint, context, prompt[before:], self._max_tokens)
 
     def _without_specials(self, row: npt.NDArray[np.int64]) -> list[int]:
         """A prompt from its first token that spells something."""
@@ -276,34 +267,6 @@ def _shared_vocabulary(constraints: Sequence[Any]) -> Vocabulary:
     if any(other.fingerprint != found[0].fingerprint for other in found[1:]):
         raise ArgumentError("compiled: the constraints of a batch have different vocabularies; compile them for one")
     return found[0]
-
-
-def _as_answered(answered: Any) -> int | str | list[int | str]:
-    if isinstance(answered, str):
-        return answered
-    if isinstance(answered, list | tuple):
-        return [one if isinstance(one, str) else as_integer(one, "answered", 0) for one in answered]
-    return as_integer(answered, "answered", 0)
-
-
-def _count_answered(vocabulary: Vocabulary, prompt: Sequence[int], answered: int | str) -> int:
-    """How many tokens at the end of a prompt are the beginning of the answer."""
-    if isinstance(answered, int):
-        if answered > len(prompt):
-            raise ArgumentError(f"answered: {answered} tokens, and the prompt has {len(prompt)}")
-        return answered
-    text, spelled, count = answered.encode(), b"", 0
-    while len(spelled) < len(text) and count < len(prompt):
-        count += 1
-        spelled = vocabulary.token_bytes(prompt[-count]) + spelled
-    if spelled == text:
-        return count
-    if spelled.endswith(text):
-        raise ArgumentError(
-            f"answered: {answered!r} begins inside a token of the prompt, which has {spelled!r}; encode prompt and "
-            "answer apart, and join their tokens"
-        )
-    raise ArgumentError(f"answered: the prompt does not end with {answered!r}, but with {spelled!r}")
 
 
 def _masked(scores: Any, packed: Mask) -> tuple[Any, npt.NDArray[np.bool_]]:

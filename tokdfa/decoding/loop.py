@@ -20,6 +20,7 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.core.arguments import as_sequence
+from tokdfa.decoding.answered import as_answered
 from tokdfa.decoding.draws import Costs, Target, check_count
 from tokdfa.decoding.sampling import Sampler, log_total
 from tokdfa.errors import ArgumentError, EmptyMask
@@ -38,16 +39,16 @@ if TYPE_CHECKING:
 class Generation:
     """One generated sequence.
 
-    `tokens`: without the end token; `text`: their bytes; `end_token`: the one that was taken, None if `max_tokens` came
-    first. `model_calls`: steps at which the model was asked for this sequence; `forced`: forced steps, asked or not.
-    `step_log_probabilities` and `step_log_allowed`: float64, shape (steps,), the end token's step last: log p(token)
-    and the log of the allowed mass, both in the model's own row, and NaN at a forced step that was skipped. An end
-    token's probability is that of all end tokens together. Seconds: `model_seconds` (an equal share of each call),
+    `tokens`: without the end token; `spelled`: their bytes; `end_token`: the one that was taken, None if `max_tokens`
+    came first. `model_calls`: steps at which the model was asked for this sequence; `forced`: forced steps, asked or
+    not. `step_log_probabilities` and `step_log_allowed`: float64, shape (steps,), the end token's step last: log
+    p(token) and the log of the allowed mass, both in the model's own row, and NaN at a forced step that was skipped. An
+    end token's probability is that of all end tokens together. Seconds: `model_seconds` (an equal share of each call),
     `mask_seconds` (masks and advancing), `sampling_seconds`.
     """
 
     tokens: tuple[int, ...]
-    text: bytes
+    spelled: bytes
     end_token: int | None
     model_calls: int
     forced: int
@@ -56,6 +57,11 @@ class Generation:
     model_seconds: float
     mask_seconds: float
     sampling_seconds: float
+
+    @property
+    def text(self) -> str:
+        """What was written; a character that was cut off is U+FFFD."""
+        return self.spelled.decode(errors="replace")
 
     @property
     def finished(self) -> bool:
@@ -81,9 +87,10 @@ def generate(
     max_tokens: int = 256,
     skip_forced: bool = True,
     always_ends: bool = False,
+    answered: int | str = 0,
 ) -> Generation:
     """One sequence through local masks, after `context`: a prompt as tokens, text or messages. See `generate_batch`."""
-    return generate_batch(model, compiled, [context], sampler, max_tokens, skip_forced, always_ends)[0]
+    return generate_batch(model, compiled, [context], sampler, max_tokens, skip_forced, always_ends, answered)[0]
 
 
 def generate_batch(
@@ -94,6 +101,7 @@ def generate_batch(
     max_tokens: int = 256,
     skip_forced: bool = True,
     always_ends: bool = False,
+    answered: int | str = 0,
 ) -> list[Generation]:
     """One sequence for each context (which may be equal), the model being asked for all of them together.
 
@@ -102,7 +110,8 @@ def generate_batch(
     the tokenizer's chat template (`Tokenizer.chat`).
     Each sequence has a stream of random numbers spawned from the `sampler` (default: temperature 1, seed 0), so a
     second call with the same sampler draws others. At most `max_tokens` tokens are appended, the end token included;
-    with `always_ends` masks leave out what cannot be closed within them, so that every text is whole.
+    with `always_ends` masks leave out what cannot be closed within them, so that every text is whole. `answered`: how
+    much of the answer each context ends with, as a number of tokens or as their text; it is no part of the result.
     With skip_forced=False the model is asked at forced steps too, so that `Generation.log_probability` and
     `log_allowed` are known. Raises EmptyMask at a dead end; ModelError if model and constraint have different
     vocabularies, if a prefix is too long for the model, or if it gives probability 0 to all that is allowed;
@@ -113,9 +122,12 @@ def generate_batch(
         raise ArgumentError(f"sampler is a tokdfa.decoding.sampling.Sampler, not a {type(sampler).__name__}")
     inner: Any = getattr(compiled, "compiled", compiled)
     prompts = [_tokens_of(model, context) for context in as_sequence(contexts, "contexts", "contexts")]
+    begun = as_answered(answered)
+    if isinstance(begun, list):
+        raise ArgumentError("answered is one number or text here, for all contexts")
     samplers = (sampler or Sampler()).spawn(len(prompts))
     sequences = [
-        _Sequence(Target(model, inner, context, max_tokens, "counted", always_ends), own)
+        _Sequence(Target(model, inner, context, max_tokens, "counted", always_ends, begun), own)
         for context, own in zip(prompts, samplers, strict=True)
     ]
     costs = Costs()
@@ -226,7 +238,7 @@ class _Sequence:
         tokens = tuple(self._tokens[:-1] if finished else self._tokens)
         return Generation(
             tokens=tokens,
-            text=self._vocabulary.spell(tokens),
+            spelled=self._vocabulary.spell(tokens),
             end_token=self._tokens[-1] if finished else None,
             model_calls=self._model_calls,
             forced=self._forced,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.core.arguments import as_bool, as_sequence, as_text
 from tokdfa.errors import ArgumentError, OptionError, UnknownNameError
 from tokdfa.grammar.parts import NOTHING, Rule, choice, json, regex, repeat, seq, special, tag, tags, text_without
+from tokdfa.grammar.tool_calls import ToolCalls
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
@@ -98,15 +99,16 @@ def tools(
     free_text: bool = True,
     parallel: bool = True,
     **json_options: Any,
-) -> Part:
-    """Free text with calls of tools in it, as `tokdfa.grammar.parts.tags`; ``tokdfa.Grammar(tools(...))``.
+) -> ToolCalls:
+    """Free text with calls of tools in it, as `tokdfa.grammar.parts.tags`: ``tokdfa.constrain(tools(...), tokenizer)``,
+    whose `parse` gives the calls, or ``tokdfa.Grammar(tools(...))``.
 
     `format`: a name of `FORMATS`, or a description; `tools`: each ``{"name": ..., "parameters": schema}``, alone or as
-    OpenAI's ``{"type": "function", "function": {...}}``, parameters any object if there are none; `vocab`: says which
-    markers are special tokens; `parallel`: several calls between one opening and closing, where the format has these;
-    `json_options`: options of `JsonSchema` for the arguments. Raises UnknownNameError for a format, ArgumentError and
-    OptionError for a tool that is none, for equal names, and for what `tags` refuses; what is wrong with a schema is
-    said when the grammar is compiled, with its JSON pointer.
+    OpenAI's ``{"type": "function", "function": {...}}``, parameters any object if there are none or null; `vocab`: says
+    which markers are special tokens; `parallel`: several calls between one opening and closing, where the format has
+    these; `json_options`: options of `JsonSchema` for the arguments. Raises UnknownNameError for a format,
+    ArgumentError and OptionError for a tool that is none, for equal names, and for what `tags` refuses; what is wrong
+    with a schema is said when the grammar is compiled, with its JSON pointer.
     """
     if not isinstance(format, ToolFormat):
         if as_text(format, "format") not in FORMATS:
@@ -138,12 +140,21 @@ def tools(
     wanted: dict[str, bool] = {
         "at_least_one": at_least_one, "stop_after_first": stop_after_first, "free_text": free_text
     }  # fmt: skip
+    made: Part
     if not format.opening:
-        return tags(*(_tag(*call) for call in calls), **wanted)
-    one = Rule(choice(*(seq(*before, content, after) for before, content, after, _ in calls)))
-    several = repeat(seq(format.between, one)) if as_bool(parallel, "parallel") else NOTHING
-    closing = seq(*_pieces(format.closing, markers))
-    return tags(_tag(_pieces(format.opening, markers), seq(one, several), closing, format.trigger), **wanted)
+        made = tags(*(_tag(*call) for call in calls), **wanted)
+    else:
+        one = Rule(choice(*(seq(*before, content, after) for before, content, after, _ in calls)))
+        several = repeat(seq(format.between, one)) if as_bool(parallel, "parallel") else NOTHING
+        closing = seq(*_pieces(format.closing, markers))
+        made = tags(
+            _tag(_pieces(format.opening, markers), seq(one, several), closing, format.trigger), **wanted
+        )  # fmt: skip
+    ends = tuple(marker for marker, part in markers.items() if part == NOTHING)
+    ways = (format.call, *format.also)
+    return ToolCalls(
+        made, tuple(names), ways, format.trigger, format.opening, format.between, format.closing, ends
+    )  # fmt: skip
 
 
 def _tag(before: list[Part | str], content: Part, after: Part, trigger: str) -> Any:
@@ -193,4 +204,5 @@ def _described(tool: Any) -> tuple[str, Any]:
     name = given["name"]
     if name != json_text.dumps(name, ensure_ascii=False)[1:-1]:
         raise OptionError(f"tools: the name {name!r} must not need escapes in JSON")
-    return name, given.get("parameters", {"type": "object"})
+    parameters = given.get("parameters")
+    return name, {"type": "object"} if parameters is None else parameters

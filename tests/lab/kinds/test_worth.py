@@ -82,7 +82,7 @@ def test_answers_and_passes_are_those_of_the_loops(rows, settings):
             context, seed = tokenizer.encode(item.prompt), derive_seed(5, name, item.label)
             mine = {row["way"]: row for row in rows if (row["task"], row["item"]) == (name, item.label)}
             found = generate(model, compiled, context, Sampler(seed=seed), task.max_tokens)
-            assert (mine["masks"]["text"], mine["masks"]["passes"]) == (found.text.decode(), found.model_calls)
+            assert (mine["masks"]["text"], mine["masks"]["passes"]) == (found.text, found.model_calls)
             assert mine["asked"]["text"] == mine["masks"]["text"]
             assert mine["asked"]["passes"] == mine["masks"]["passes"] + found.forced
             kept = CachedModel(model, 50)
@@ -149,7 +149,7 @@ def test_prompts_of_the_experiment_are_a_task_whose_ways_have_engines_of_their_o
     sampler = Sampler(0.8, seed=derive_seed(5, "prompted", "choose one, 1"))
     found = generate(model, compiled, tokenizer.encode("Which?\n"), sampler, 12)
     row = mine["choose one, 1", "clean"]
-    assert row["text"] == found.text.decode()
+    assert row["text"] == found.text
     assert (row["passes"], row["forced"], row["steps"]) == (found.model_calls, found.forced, len(found.tokens) + 1)
     for item, way in mine:
         assert mine[item, way]["tokens"] <= (1 if item.startswith("word") else 12)

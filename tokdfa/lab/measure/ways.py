@@ -188,7 +188,7 @@ def _local(
     context = tokenizer.encode(prompt)
     sampler = Sampler(way.temperature, greedy=way.greedy, seed=seed)
     found = generate(model, compiled, context, sampler, max_tokens, way.skip_forced, way.always_ends)
-    return Answer(found.tokens, found.text, found.finished, found.mask_seconds, found.forced)
+    return Answer(found.tokens, found.spelled, found.finished, found.mask_seconds, found.forced)
 
 
 def _line(model: LanguageModel, context: list[int], max_tokens: int, sampler: Sampler) -> Answer:
