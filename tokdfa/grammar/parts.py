@@ -27,7 +27,7 @@ from tokdfa.errors import ArgumentError, OptionError
 from tokdfa.grammar.special import parse_special
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 #: Any JSON text, read as all options have it.
 ANY_JSON = JsonSchema(True)
@@ -260,9 +260,12 @@ def repeat(part: Part | str, low: int = 0, high: int | None = None) -> Part:
     return Repeat(_part(part), f"{{{low},{'' if high is None else high}}}")
 
 
-def text_until(*stops: str) -> Part:
-    """Any text up to the first of some stops, and that stop. Raises OptionError for no stop, or an empty one."""
-    return _first_of(list(stops), list(stops))
+def text_until(*stops: str, excluded: Sequence[str] = ()) -> Part:
+    """Any text up to the first of some stops, and that stop; nothing that is `excluded` comes before or with it.
+
+    Raises OptionError for no stop, or an empty one.
+    """
+    return _first_of(list(stops), [*stops, *excluded])
 
 
 def up_to(mark: Part) -> Part:

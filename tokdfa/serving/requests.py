@@ -7,7 +7,7 @@
 | ``regex`` | a pattern |
 | ``choice`` | a JSON array of texts |
 | ``grammar``, ``ebnf`` | a grammar in Lark's notation, or in xgrammar's EBNF if it begins with a rule ``name ::=`` |
-| ``structural_tag`` | tags in free text: ``{"structures": [{"begin", "schema", "end"}], "triggers": [...]}`` |
+| ``structural_tag`` | tags in free text, see `tokdfa.serving.structural_tags` |
 
 Schemas get the profile ``generation``, as those of `tokdfa.constrain` do.
 """
@@ -17,11 +17,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
-from tokdfa.core.arguments import as_sequence, as_text
+from tokdfa.core.arguments import as_text
 from tokdfa.core.nesting import read_json
-from tokdfa.errors import ArgumentError, UnknownNameError, UnsupportedConstraint
-from tokdfa.grammar import parts
+from tokdfa.errors import ArgumentError, UnknownNameError
 from tokdfa.grammar.ebnf import is_ebnf, read_ebnf
+from tokdfa.serving.structural_tags import read_structural_tag
 
 if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
@@ -33,7 +33,7 @@ def read_request(kind: str, text: str, **options: Any) -> Constraint:
     """The constraint of a request. `options`: of `JsonSchema`, for its schemas.
 
     Raises UnknownNameError for a kind, ArgumentError for a text that is not what its kind wants, UnsupportedConstraint
-    for structural tags of another form, and what the constraint raises.
+    for what a structural tag asks that cannot be enforced, and what the constraint raises.
     """
     kind = as_text(kind, "kind").lower()
     if kind not in KINDS:
@@ -52,7 +52,7 @@ def read_request(kind: str, text: str, **options: Any) -> Constraint:
                 raise ArgumentError(f"choice takes a JSON array of texts, not {text[:40]!r}")
             return Choice(choices)
         case "structural_tag":
-            return _structural_tag(_read_json(text, "structural_tag"), options)
+            return read_structural_tag(_read_json(text, "structural_tag"), options)
     return read_ebnf(text) if is_ebnf(as_text(text, "the grammar")) else Grammar(text, json_options=options)
 
 
@@ -61,23 +61,3 @@ def _read_json(text: str, kind: str) -> Any:
         return read_json(text, kind)
     except (ValueError, TypeError) as error:
         raise ArgumentError(f"{kind}: its text is not JSON: {error}") from None
-
-
-def _structural_tag(described: Any, options: dict[str, Any]) -> Grammar:
-    try:
-        structures, triggers = described["structures"], described["triggers"]
-        found = [(one["begin"], one["schema"], one["end"]) for one in structures]
-    except (TypeError, KeyError, AttributeError) as error:
-        raise UnsupportedConstraint(
-            f"structural_tag: {error} is missing; tags are read as "
-            '{"structures": [{"begin": ..., "schema": ..., "end": ...}], "triggers": [...]}; write others as a grammar '
-            "(tokdfa.grammar.parts)"
-        ) from None
-    members = []
-    triggers = [as_text(trigger, "a trigger") for trigger in as_sequence(triggers, "triggers", "texts")]
-    for begin, schema, end in found:
-        trigger = next((trigger for trigger in triggers if as_text(begin, "begin").startswith(trigger)), None)
-        if trigger is None:
-            raise ArgumentError(f"structural_tag: no trigger begins {begin!r}; the triggers are {triggers}")
-        members.append(parts.tag(begin, parts.json(schema, **options), as_text(end, "end"), trigger=trigger))
-    return Grammar(str(parts.tags(*members)))

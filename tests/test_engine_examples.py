@@ -1,4 +1,4 @@
-"""The adapters for vLLM and SGLang with fakes of their interfaces, driven as the engines drive them.
+"""The examples for vLLM and SGLang with fakes of their interfaces, driven as the engines drive them.
 
 The fakes have the abstract methods and signatures of the interfaces, nothing of what the engines do besides.
 """
@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import enum
 import json
+import runpy
 import sys
 import types
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tokdfa
-from tokdfa.core.packages import derived
-from tokdfa.errors import MissingDependency, SchemaError, TokenRefused
-from tokdfa.serving import sglang_adapter, vllm_adapter
+from tokdfa.errors import SchemaError, TokenRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 torch = pytest.importorskip("torch")
+EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SIZE, END = 300, 256  # the model has more logits than its tokenizer tokens
 ANSWER = '{"a": 1}'
 SCHEMA = json.dumps(
@@ -50,6 +51,9 @@ class RequestTypes(enum.Enum):
 
 
 class VllmGrammar(ABC):
+    @abstractmethod
+    def find_jump_string(self) -> str | None: ...
+
     @abstractmethod
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool: ...
 
@@ -86,12 +90,11 @@ class VllmBackend(ABC):
 
 
 @pytest.fixture
-def vllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    derived.cache_clear()
+def vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
     names = {"StructuredOutputGrammar": VllmGrammar, "StructuredOutputBackend": VllmBackend}
-    install(monkeypatch, vllm_adapter.INTERFACE[0], **names)
-    yield vllm_adapter.make_backend("config", tokdfa.load_tokenizer("bytes"), SIZE)
-    derived.cache_clear()
+    install(monkeypatch, "vllm.v1.structured_output.backend_types", **names)
+    page = runpy.run_path(str(EXAMPLES / "vllm_backend.py"))
+    return page["Backend"]("config", tokdfa.load_tokenizer("bytes"), SIZE)
 
 
 def allowed(row: Any) -> list[int]:
@@ -131,6 +134,7 @@ def test_vllm_generates_with_drafts(vllm: Any) -> None:
         position += len(step)
     assert position == len(text)
     assert grammar.accept_tokens("id", [7])  # after its end
+    assert grammar.find_jump_string() is None
     grammar.reset()
     assert not grammar.accept_tokens("id", [ord("{"), ord("{")])
     assert grammar.validate_tokens([ord("{"), ord('"')]) == [ord("{"), ord('"')]  # nothing was taken
@@ -160,7 +164,7 @@ def test_vllm_compiles_every_kind_on_its_threads_and_keeps_it(vllm: Any) -> None
         assert grammar.accept_tokens("id", [*text.encode(), END]), kind
         assert grammar.is_terminated()
         again = vllm.compile_grammar(kind, spec)
-        assert again._compiled is grammar._compiled
+        assert again.compiled is grammar.compiled
         assert not again.is_terminated()
     with pytest.raises(SchemaError, match="type at #"):
         vllm.compile_grammar(RequestTypes.JSON, '{"type": "integr"}')
@@ -190,23 +194,27 @@ class SglangBackend:
         return self.executor.submit(getattr(self, f"dispatch_{key[0]}"), key[1]), False
 
 
+class SglangInvalid(SglangGrammar):
+    def __init__(self, error_message: str = "Unknown grammar error", grammar_stats: Any = None) -> None:
+        super().__init__()
+        self.error_message, self.grammar_stats = error_message, grammar_stats
+
+
 @pytest.fixture
 def sglang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    derived.cache_clear()
     known: dict[str, Any] = {}
     install(
         monkeypatch,
-        sglang_adapter.INTERFACE[0],
+        "sglang.srt.constrained.base_grammar_backend",
         BaseGrammarObject=SglangGrammar,
         BaseGrammarBackend=SglangBackend,
-        INVALID_GRAMMAR_OBJ=SglangGrammar(),
+        InvalidGrammarObject=SglangInvalid,
         register_grammar_backend=known.__setitem__,
     )
-    sglang_adapter.register()
+    runpy.run_path(str(EXAMPLES / "sglang_backend.py"))
     made = known["tokdfa"]("server args", tokdfa.load_tokenizer("bytes"), SIZE, {END})
     yield made
     made.executor.shutdown()
-    derived.cache_clear()
 
 
 def test_sglang_generates(sglang: Any) -> None:
@@ -245,12 +253,12 @@ def test_sglang_jumps_forward(sglang: Any) -> None:
     for token in forced[:3]:
         grammar.accept_token(token)
     grammar.jump_and_retokenize(forced[:3], [*forced, ord("1")], -1)
-    assert grammar._matcher.tokens == (*forced, ord("1"))
+    assert grammar.matcher.tokens == (*forced, ord("1"))
     grammar.accept_token(ord("}"))
     assert grammar.try_jump_forward(None) is None  # an end token is the model's
 
 
-def test_sglang_dispatches_every_kind(sglang: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_sglang_dispatches_every_kind(sglang: Any) -> None:
     tags = {"structures": [{"begin": "<a>", "schema": {"type": "null"}, "end": "</a>"}], "triggers": ["<a"]}
     for kind, text, answer in (
         ("json", "$$ANY$$", '{"x": []}'),
@@ -263,12 +271,5 @@ def test_sglang_dispatches_every_kind(sglang: Any, caplog: pytest.LogCaptureFixt
             grammar.accept_token(token)
         assert grammar.is_terminated()
     refused = sglang.dispatch_regex("(a")
-    assert refused is sys.modules[sglang_adapter.INTERFACE[0]].INVALID_GRAMMAR_OBJ
-    assert "position" in caplog.text
-
-
-def test_without_the_engines() -> None:
-    with pytest.raises(MissingDependency, match="pip install vllm"):
-        vllm_adapter.make_backend(None, tokdfa.load_tokenizer("bytes"), SIZE)
-    with pytest.raises(MissingDependency, match="pip install sglang"):
-        sglang_adapter.register()
+    assert isinstance(refused, SglangInvalid)
+    assert "position 0" in refused.error_message
