@@ -75,8 +75,12 @@ def read_constraint(
     grammar: Path | None,
     schema: Path | None,
     schema_options: list[str] | None,
+    profile: str = "all",
 ) -> Constraint:
-    """The one constraint that the arguments give. Raises OptionError, and what reading it raises."""
+    """The one constraint that the arguments give, a schema with that profile unless its options name another.
+
+    Raises OptionError, and what reading it raises.
+    """
     from tokdfa import constraint
 
     if (regex is not None) + bool(choices) + (grammar is not None) + (schema is not None) != 1:
@@ -87,7 +91,7 @@ def read_constraint(
         from tokdfa.lab.config.yaml_source import read_text
 
         if schema is not None:
-            return read_schema(schema, schema_options or [])
+            return read_schema(schema, [f"profile={profile}", *(schema_options or [])])
         assert grammar is not None
         return constraint.Grammar(read_text(grammar), label=grammar.stem)
     return constraint.Regex(regex, search=search) if regex is not None else constraint.Choice(choices or [])

@@ -51,7 +51,7 @@ def mask(
     if tokens is not None and prefix:
         raise OptionError("give --prefix or --tokens: both say what has been generated already")
     ids = None if tokens is None else parse_ids(tokens)
-    constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option)
+    constraint = arguments.read_constraint(regex, search, choice, grammar, schema, schema_option, "generation")
     if backend is None:
         backend = default_backend(constraint)
     loaded, console = load_tokenizer(tokenizer), Console()

@@ -18,8 +18,6 @@ from tokdfa.grammar.parts import Part
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokdfa.grammar.parts import _Writer
-
 
 @dataclass(frozen=True)
 class ToolCall:
@@ -48,7 +46,7 @@ class ToolCalls(Part):
     def inner(self) -> tuple[Part, ...]:
         return (self.part,)
 
-    def write(self, writer: _Writer) -> str:
+    def write(self, writer: Any) -> str:
         return self.part.write(writer)
 
     def read(self, text: str) -> list[ToolCall]:

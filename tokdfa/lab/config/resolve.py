@@ -110,11 +110,19 @@ def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
             raise source.error(f"an experiment on backends needs {key}", (key,))
     for section in raw["settings"] if isinstance(raw.get("settings"), dict) else ():
         if section == "backends" or section not in targets():
+            sections = sorted(raw["settings"].keys() & targets())
+            known = "; ".join(f"{one}. with {', '.join(_setting_names(one)) or 'any key'}" for one in sections)
             raise source.error(
-                "settings are for special kinds of experiments; one on backends has a section for each kind to "
-                f"measure beside them, and {section!r} is none",
+                f"there is no setting {section!r}: settings of an experiment on backends are those of the special kinds that "
+                f"it measures beside them, SECTION.KEY: {known or 'this one has none'}",
                 ("settings",),
             )
+
+
+def _setting_names(kind: str) -> list[str]:
+    """The keys of a kind's settings."""
+    model = find_kind(kind).settings
+    return [] if model is None else sorted(model.model_fields)
 
 
 def _check_together(source: YamlSource, config: ExperimentConfig) -> None:

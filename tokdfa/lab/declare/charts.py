@@ -46,6 +46,10 @@ class Chart:
     panels: tuple[Panel, ...] = ()
     reason: str = ""
 
+    def _repr_png_(self) -> bytes | None:
+        """How a notebook shows it."""
+        return self.to_png() if self.panels else None
+
     def to_png(self) -> bytes:
         """The picture, panels one below the other, with twice as many pixels as `WIDTH` says."""
         import vl_convert
