@@ -192,7 +192,7 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("end_tokens", lambda value: Vocabulary.from_dict({"a": 0}, value), ("1",)),
     # what people have instead of a constraint
     ("pydantic class", lambda value: tokdfa.constrain(value, TOKENIZER), (None, 5, b"[0-9]+", 2.5)),
-    ("TypeAdapter", lambda value: tokdfa.constrain(value, TOKENIZER), (int, Recursive, list[int])),
+    ("pydantic has no JSON schema", lambda value: tokdfa.constrain(value, TOKENIZER), (Recursive, TableModel)),
     ("its class", lambda value: tokdfa.constrain(value, TOKENIZER), (Point(x=1),)),
     ("tokdfa.Regex", lambda value: tokdfa.constrain(value, TOKENIZER), (re.compile("a"), "", "{}", '{"a": 1}')),
     ("tokdfa.JsonSchema", lambda value: tokdfa.constrain(value, TOKENIZER), ('{"type": "object",}', '["a", "b"]', "{")),
@@ -225,7 +225,8 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("tokdfa.constrain", lambda value: Vocabulary.from_dict(value, 9), ({"\u0120the": 0, "a": 1}, {0: "\u2581the"})),
     ("from_dict", tokdfa.load_tokenizer, ({"a": 0},)),
     # ... and of an answer
-    ("text", lambda value: tokdfa.constrain("a", TOKENIZER).parse(value), (None, [1, 2])),
+    ("answer", lambda value: tokdfa.constrain("a", TOKENIZER).parse(value), (None, [1.5], [[1, 2]])),
+    ("not a text of", lambda value: tokdfa.constrain("a", TOKENIZER).parse(value), ([1, 2],)),
     ("max_new_tokens", lambda value: tokdfa.constrain("ab", TOKENIZER).parse(value), ("a", "abc", "", b"a\xff")),
     ("skip_special_tokens", lambda value: tokdfa.constrain({}, TOKENIZER).parse(value), ('{"a"', "[1]<|im_end|>", "")),
     # decoding

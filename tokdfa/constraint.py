@@ -186,6 +186,8 @@ class Grammar(Constraint):
     def __post_init__(self, path: str | Path | None) -> None:
         if hasattr(self.text, "as_grammar"):  # a part
             object.__setattr__(self, "text", str(self.text))
+        if hasattr(self.text, "read_text"):
+            raise ArgumentError("text is a path; write Grammar(path.read_text()), with path=folder for its imports")
         as_text(self.text, "text")
         as_text(self.start, "start")
         as_text(self.label, "label")
@@ -414,7 +416,10 @@ def _one_of(value: Any, option: str, known: Collection[str]) -> str:
 def _schema_text(schema: Any) -> str:
     """The JSON text of a schema; OptionError if it is none, LimitExceeded if it is nested too deep."""
     if not isinstance(schema, dict | bool | str):
-        raise ArgumentError(f"schema is a dict, a bool or JSON text, not a {type(schema).__name__}")
+        raise ArgumentError(
+            f"schema is a dict, a bool or JSON text, not a {type(schema).__name__}; for a class take tokdfa.constrain, "
+            "or its model_json_schema()"
+        )
     try:
         if not isinstance(schema, str):
             return write_json(unwrapped(schema), "the schema", allow_nan=False)
@@ -436,6 +441,6 @@ def check_constraint(constraint: Any) -> Constraint:
     if not isinstance(constraint, Constraint) or type(constraint) is Constraint:
         raise ArgumentError(
             f"constraint is a {type(constraint).__name__}; write tokdfa.Regex(pattern), tokdfa.Choice(texts), "
-            "tokdfa.Grammar(text) or tokdfa.JsonSchema(schema)"
+            "tokdfa.Grammar(text) or tokdfa.JsonSchema(schema); tokdfa.constrain takes types and texts as they are"
         )
     return constraint

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from sglang.srt.constrained.base_grammar_backend import (
+from sglang.srt.constrained.base_grammar_backend import (  # type: ignore[import-not-found]
     BaseGrammarBackend,
     BaseGrammarObject,
     InvalidGrammarObject,
@@ -27,7 +27,7 @@ from tokdfa.errors import TokdfaError
 from tokdfa.serving.requests import read_request
 
 
-class Grammar(BaseGrammarObject):
+class Grammar(BaseGrammarObject):  # type: ignore[misc]
     """One request."""
 
     def __init__(self, compiled: Any) -> None:
@@ -43,7 +43,8 @@ class Grammar(BaseGrammarObject):
         self.matcher.rollback(k)
 
     def is_terminated(self) -> bool:
-        return self.matcher.is_finished()
+        finished: bool = self.matcher.is_finished()
+        return finished
 
     def copy(self) -> Grammar:
         """The same grammar before its first token, for another request."""
@@ -81,7 +82,7 @@ class Grammar(BaseGrammarObject):
             self.matcher.advance(token)
 
 
-class Backend(BaseGrammarBackend):
+class Backend(BaseGrammarBackend):  # type: ignore[misc]
     """Compiles requests; one that is refused becomes SGLang's object for that, with the message."""
 
     def __init__(self, vocabulary: tokdfa.Vocabulary) -> None:

@@ -15,13 +15,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
+from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar  # type: ignore[import-not-found]
 
 import tokdfa
 from tokdfa.serving.requests import read_request
 
 
-class Grammar(StructuredOutputGrammar):
+class Grammar(StructuredOutputGrammar):  # type: ignore[misc]
     """One request. Used by one thread at a time."""
 
     def __init__(self, compiled: Any) -> None:
@@ -60,13 +60,14 @@ class Grammar(StructuredOutputGrammar):
         self.matcher.fill_mask(bitmask[batch_index])
 
     def is_terminated(self) -> bool:
-        return self.matcher.is_finished()
+        finished: bool = self.matcher.is_finished()
+        return finished
 
     def reset(self) -> None:
         self.matcher = self.compiled.start()
 
 
-class Backend(StructuredOutputBackend):
+class Backend(StructuredOutputBackend):  # type: ignore[misc]
     """Compiles requests, on vLLM's own threads, and keeps what it compiled."""
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import tokdfa
-from tokdfa.errors import ArgumentError, GrammarSyntaxError, OptionError, UnknownNameError, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, GrammarSyntaxError, OptionError, UnknownNameError
 from tokdfa.serving.requests import KINDS, read_request
 
 TAGS = {
@@ -66,10 +66,10 @@ def test_every_kind_has_a_case() -> None:
         ("choice", "yes", ArgumentError, "choice: its text is not JSON"),
         ("choice", '{"a": 1}', ArgumentError, "JSON array"),
         ("ebnf", 'root ::= ("a"', GrammarSyntaxError, "line 1, column 10"),
-        ("structural_tag", '{"format": {}}', UnsupportedConstraint, "'structures' is missing"),
+        ("structural_tag", "{}", ArgumentError, 'write {"type": "structural_tag"'),
         ("structural_tag", json.dumps({**TAGS, "triggers": ["<x"]}), ArgumentError, "no trigger begins '<call=a>'"),
-        ("structural_tag", json.dumps({**TAGS, "triggers": "<call="}), ArgumentError, "triggers takes a sequence"),
-        ("structural_tag", json.dumps({**TAGS, "triggers": [None]}), ArgumentError, "a trigger takes a str"),
+        ("structural_tag", json.dumps({**TAGS, "triggers": "<call="}), ArgumentError, "triggers is a list of texts"),
+        ("structural_tag", json.dumps({**TAGS, "triggers": [None]}), ArgumentError, "triggers takes a str"),
     ],
 )
 def test_errors(kind: str, text: str, error: type[Exception], message: str) -> None:

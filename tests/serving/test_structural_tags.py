@@ -45,9 +45,17 @@ CASES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("repeat", {"type": "repeat", "content": const("ab"), "min": 1, "max": 2}, ["", "ab", "abab", "ababab"]),
     ("repeat on", {"type": "repeat", "content": const("ab"), "min": 2, "max": -1}, ["ab", "abab", "ab" * 7, "aba"]),
     ("tag", tag("f"), [CALL, OTHER, CALL + CALL, CALL[:-1]]),
-    ("tag of text", tag("f", {"type": "any_text"}, "</f>"), ["<function=f></f>", "<function=f>a</f>b</f>", "<function=f>a<</f>"]),
+    (
+        "tag of text",
+        tag("f", {"type": "any_text"}, "</f>"),
+        ["<function=f></f>", "<function=f>a</f>b</f>", "<function=f>a<</f>"],
+    ),
     ("ends", tag("f", REGEX, ["</f>", ";"]), ["<function=f>a</f>", "<function=f>a;", "<function=f>a"]),
-    ("triggered", TRIGGERED, ["", "hi", CALL, f"a{CALL}b{OTHER}c", f"a{CALL[:-1]}", "<function=h>", "<functio", CALL * 2]),
+    (
+        "triggered",
+        TRIGGERED,
+        ["", "hi", CALL, f"a{CALL}b{OTHER}c", f"a{CALL[:-1]}", "<function=h>", "<functio", CALL * 2],
+    ),
     ("triggered, one", {**TRIGGERED, "at_least_one": True}, ["", "hi", CALL, f"{CALL}b", CALL * 2]),
     ("first only", {**TRIGGERED, "stop_after_first": True}, ["", "hi", CALL, f"a{CALL}", f"{CALL}b", CALL * 2]),
     ("separated", SEPARATED, ["", CALL, f"{CALL},{OTHER}", f"{CALL}{OTHER}", f"{CALL},", f"a{CALL}"]),
@@ -55,11 +63,18 @@ CASES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("separated, first", {**SEPARATED, "stop_after_first": True}, ["", CALL, f"{CALL},{OTHER}"]),
     ("separated, only", {**SEPARATED, "stop_after_first": True, "at_least_one": True}, ["", CALL, f"{CALL},{OTHER}"]),
     ("ebnf", {"type": "grammar", "grammar": 'root ::= "a" root | "b"'}, ["b", "aab", "a", ""]),
-    ("dispatch", {"type": "dispatch", "rules": [["<n>", {"type": "regex", "pattern": "[0-9]"}]]}, ["", "a", "<n>1", "a<n>2b<n>3", "<n>x", "<n>"]),
+    (
+        "dispatch",
+        {"type": "dispatch", "rules": [["<n>", {"type": "regex", "pattern": "[0-9]"}]]},
+        ["", "a", "<n>1", "a<n>2b<n>3", "<n>x", "<n>"],
+    ),
     ("dispatch once", {"type": "dispatch", "rules": [["<n>", REGEX]], "loop": False}, ["", "a", "<n>a", "b<n>a<n>"]),
-    ("in a sequence", {"type": "sequence", "elements": [const("<think>"), tag("f"), {"type": "star", "content": const("!")}]},
-     [f"<think>{CALL}", f"<think>{CALL}!!", CALL]),
-]  # fmt: skip
+    (
+        "in a sequence",
+        {"type": "sequence", "elements": [const("<think>"), tag("f"), {"type": "star", "content": const("!")}]},
+        [f"<think>{CALL}", f"<think>{CALL}!!", CALL],
+    ),
+]
 
 
 def ours(described: Any) -> tokdfa.Constrained:
@@ -124,19 +139,27 @@ def test_both_forms_are_one() -> None:
 WRONG: list[tuple[Any, type[TokdfaError], str]] = [
     ({}, ArgumentError, "format: type is missing"),
     ([], ArgumentError, "format is an object"),
-    ({"type": "qwen_xml_parameter", "json_schema": {}}, UnsupportedConstraint, "qwen_xml_parameter.*known: const_string"),
+    (
+        {"type": "qwen_xml_parameter", "json_schema": {}},
+        UnsupportedConstraint,
+        "qwen_xml_parameter.*known: const_string",
+    ),
     ({**JSON, "style": "qwen_xml"}, UnsupportedConstraint, "style 'qwen_xml'"),
     ({**JSON, "excludes": ["a"]}, UnsupportedConstraint, "format: excludes of json_schema cannot be enforced"),
     ({"type": "any_text", "max_tokens": 5}, UnsupportedConstraint, "max_tokens of any_text"),
     ({**TRIGGERED, "excludes": ["a"]}, UnsupportedConstraint, "excludes of triggered_tags"),
     ({**TRIGGERED, "triggers": ["<x"]}, ArgumentError, r"format\.tags\[0\]: no trigger begins '<function=f>'"),
     ({**TRIGGERED, "tags": "a"}, ArgumentError, r"format\.tags is a list"),
-    ({"type": "sequence", "elements": [const("a"), {"type": "const_string"}]}, ArgumentError, r"format\.elements\[1\]: value is missing"),
+    (
+        {"type": "sequence", "elements": [const("a"), {"type": "const_string"}]},
+        ArgumentError,
+        r"format\.elements\[1\]: value is missing",
+    ),
     ({"type": "sequence", "elements": [{"type": "any_tokens"}]}, UnsupportedConstraint, r"format\.elements\[0\]"),
     ({"type": "dispatch", "rules": ["a"]}, ArgumentError, r"format\.rules\[0\] is a pair"),
     ({"type": "grammar", "grammar": "root", "syntax": "gbnf"}, ArgumentError, "ebnf or lark"),
     ({"type": "repeat", "content": const("a"), "min": 2, "max": 1}, OptionError, "high is 1, below low, 2"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("described", "kind", "said"), WRONG)

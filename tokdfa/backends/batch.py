@@ -97,6 +97,8 @@ def fill_tree(
     Each node costs an advance, a rollback and a mask, whatever hangs below it: the way to it is not gone again. Raises
     ArgumentError for parents that make no such tree, and for an `out` that does not fit.
     """
+    if not isinstance(matcher, Matcher):
+        raise ArgumentError(f"matcher is what compiled.start() gives, not a {type(matcher).__name__}")
     drafted, before = list(as_sequence(tokens, "tokens", "tokens")), list(as_sequence(parents, "parents", "indices"))
     if len(drafted) != len(before):
         raise ArgumentError(f"parents: {len(before)} of them for {len(drafted)} tokens; each token has one")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.backends.base import CompiledConstraint
-from tokdfa.core.arguments import as_integer, as_text, as_tokens
+from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.decoding import loop
 from tokdfa.decoding.answered import count_answered
 from tokdfa.decoding.constrain import Constrained, constrain
@@ -40,10 +40,10 @@ def generate(
 
     ``generate(model, tokenizer, prompt, Animal)`` gives an Animal. `model`: of transformers, or of `tokdfa.load_model`,
     whose tokenizer may be None here; `what` and `options` as `tokdfa.constrain` takes them; `context`: the prompt, as a
-    text, which a tokenizer of transformers encodes with its special tokens, or as tokens. `sampler`: by default the
-    most probable tokens are taken. `answered`: how much of the answer the prompt ends with, as a number of tokens or as
-    their text; it is part of the value. The answer is whole within `max_tokens` tokens, unless `always_ends` is False,
-    as it must be with another engine's backend.
+    text, which a tokenizer of transformers encodes with its special tokens, as messages, or as tokens. `sampler`: by
+    default the most probable tokens are taken. `answered`: how much of the answer the prompt ends with, as a number of
+    tokens or as their text; it is part of the value. The answer is whole within `max_tokens` tokens, unless
+    `always_ends` is False, as it must be with another engine's backend.
 
     ``generate(model, compiled, context)`` gives a `Generation`: see `tokdfa.decoding.loop.generate`, whose sampler may
     stand in the place of `what`.
@@ -66,7 +66,7 @@ def generate(
         raise ArgumentError("what is given twice: generate(model, tokenizer, prompt, what) takes the tokenizer here")
     asked, constrained = _prepared(model, compiled, what, options)
     max_tokens = as_integer(max_tokens, "max_tokens", 1)
-    tokens = _encoded(context, compiled, constrained)
+    tokens = _encoded(context, compiled, asked)
     sampler, always_ends = sampler or Sampler(greedy=True), always_ends is not False
     written = loop.generate(asked, constrained, tokens, sampler, max_tokens, skip_forced, always_ends, answered)
     begun = len(tokens) - count_answered(constrained.vocabulary, tokens, answered)
@@ -98,14 +98,9 @@ def _prepared(model: Any, tokenizer: Any, what: Any, options: dict[str, Any]) ->
     return TransformersModel(name, model, constrained.vocabulary), constrained
 
 
-def _encoded(context: Any, tokenizer: Any, constrained: Constrained) -> Sequence[int]:
-    """A prompt as tokens."""
-    if not isinstance(context, str):
-        return as_tokens(context, constrained.vocabulary.size, "context")
-    if hasattr(tokenizer, "convert_ids_to_tokens"):  # of transformers
+def _encoded(context: Any, tokenizer: Any, asked: LanguageModel) -> Sequence[int]:
+    """A prompt as tokens: what a tokenizer of transformers makes of a text, else as `generate_batch` reads contexts."""
+    if isinstance(context, str) and hasattr(tokenizer, "convert_ids_to_tokens"):
         found: list[int] = tokenizer(context)["input_ids"]
         return found
-    own = constrained.vocabulary.tokenizer
-    if own is None:
-        raise ArgumentError("context is a text, and the vocabulary has no tokenizer for it; give tokens")
-    return own.encode(as_text(context, "context"))
+    return as_tokens(loop.tokens_of(asked, context), asked.vocabulary.size, "context")

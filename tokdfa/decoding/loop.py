@@ -121,7 +121,7 @@ def generate_batch(
     if sampler is not None and not isinstance(sampler, Sampler):
         raise ArgumentError(f"sampler is a tokdfa.decoding.sampling.Sampler, not a {type(sampler).__name__}")
     inner: Any = getattr(compiled, "compiled", compiled)
-    prompts = [_tokens_of(model, context) for context in as_sequence(contexts, "contexts", "contexts")]
+    prompts = [tokens_of(model, context) for context in as_sequence(contexts, "contexts", "contexts")]
     begun = as_answered(answered)
     if isinstance(begun, list):
         raise ArgumentError("answered is one number or text here, for all contexts")
@@ -143,7 +143,7 @@ def generate_batch(
     return [sequence.result() for sequence in sequences]
 
 
-def _tokens_of(model: LanguageModel, context: Context) -> Sequence[int]:
+def tokens_of(model: LanguageModel, context: Context) -> Sequence[int]:
     """A context as tokens, without the model's start tokens, which `Target` adds, where a text or template has them."""
     is_chat = isinstance(context, Sequence) and len(context) > 0 and isinstance(context[0], Mapping)
     if not (isinstance(context, str) or is_chat):

@@ -351,7 +351,10 @@ def _part(part: Part | str) -> Part:
     if isinstance(part, Part):
         return part
     if not isinstance(part, str):
-        raise ArgumentError(f"a part is a text or made by tokdfa.grammar.parts, not a {type(part).__name__}")
+        raise ArgumentError(
+            f"a part is a text or made by tokdfa.grammar.parts, such as json(schema) or regex(pattern), not a "
+            f"{type(part).__name__}"
+        )
     return text(part)
 
 

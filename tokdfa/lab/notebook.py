@@ -32,8 +32,8 @@ __all__ = ["compare", "find_kind", "load_config", "open_run", "paired", "plot", 
 def run_experiment(experiment: str | Path | ExperimentConfig, folder: str | Path | None = None) -> Run:
     """Run an experiment, or go on with it, and open the run.
 
-    `experiment`: a YAML file, or what `load_config` gives; `folder`: where run folders go, by default ``results`` beside
-    the file. Raises what `load_config` and running raise.
+    `experiment`: a YAML file, or what `load_config` gives; `folder`: where run folders go, by default ``results``
+    beside the file. Raises what `load_config` and running raise.
     """
     config = experiment if isinstance(experiment, ExperimentConfig) else load_config(Path(experiment))
     return open_run(run(config, folder).folder)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tokdfa.core.packages import EXTRAS, NeedsPackages, install_commands
-from tokdfa.errors import MissingDependency, ModelError, OptionError, UnknownNameError
+from tokdfa.errors import ArgumentError, MissingDependency, ModelError, OptionError, UnknownNameError
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -93,7 +93,10 @@ def load_model(name: str, tokenizer: str | Tokenizer | None = None) -> LanguageM
     tokenizer raises.
     """
     if not isinstance(name, str):
-        raise OptionError(f"a model is loaded by its name, not from a {type(name).__name__}")
+        raise ArgumentError(
+            f"a model is loaded by its name, not from a {type(name).__name__}; tokdfa.constrain and generate take a "
+            "model of transformers as it is"
+        )
     if name.startswith(_FAMILY):
         path = name.removeprefix(_FAMILY)
         if not path:

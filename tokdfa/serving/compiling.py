@@ -22,6 +22,7 @@ from tokdfa.backends.registry import backend_for
 from tokdfa.core import budget
 from tokdfa.core.arguments import as_integer
 from tokdfa.core.locks import new_lock
+from tokdfa.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -234,4 +235,6 @@ def compile_async(
     `cache`: where it is looked for first and kept; None: nowhere. Raises at once for arguments that no compilation
     could take; the future raises what `tokdfa.compile` raises, and CancelledError.
     """
+    if cache is not None and not isinstance(cache, ConstraintCache):
+        raise ArgumentError(f"cache is a tokdfa.ConstraintCache, not a {type(cache).__name__}")
     return (_uncached if cache is None else cache).compile_async(constraint, vocab, backend, **options)

@@ -113,8 +113,8 @@ def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
             sections = sorted(raw["settings"].keys() & targets())
             known = "; ".join(f"{one}. with {', '.join(_setting_names(one)) or 'any key'}" for one in sections)
             raise source.error(
-                f"there is no setting {section!r}: settings of an experiment on backends are those of the special kinds that "
-                f"it measures beside them, SECTION.KEY: {known or 'this one has none'}",
+                f"there is no setting {section!r}: settings of an experiment on backends are those of the special "
+                f"kinds that it measures beside them, SECTION.KEY: {known or 'this one has none'}",
                 ("settings",),
             )
 
