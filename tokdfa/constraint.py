@@ -356,6 +356,12 @@ class JsonSchema(Constraint):
         made.__dict__.update(self.__dict__, **options)
         return made
 
+    def in_any_order(self) -> JsonSchema:
+        """The same constraint, with the members of objects in any order."""
+        made = object.__new__(JsonSchema)
+        made.__dict__.update(self.__dict__, order="any", duplicates="declared")
+        return made
+
     @property
     def spelling(self) -> tuple[Any, ...]:
         """The options that say how a value is written, whatever the schema: those of `SPELLING`, in its order."""

@@ -68,7 +68,8 @@ class UniqueItems(CompiledConstraint):
         super().__init__(plain.constraint, plain.vocab, plain.backend_name)
         self.plain, self.phases, self.dropped, self.sizes = plain, plain.phases, plain.dropped, plain.sizes
         self.has_items = bool(locations)
-        self.scanner = Scanner(locations, getattr(plain.constraint, "duplicates", "") == "refused")
+        is_distinct = getattr(plain.constraint, "duplicates", "") == "refused"
+        self.scanner = Scanner(locations, is_distinct, plain.constraint)
         #: Tokens that may end a name or an item and have something behind a comma, which are read as a whole; and those
         #: that may close one.
         self.tokens = _tokens_of(plain.vocab)

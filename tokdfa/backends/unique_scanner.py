@@ -13,16 +13,19 @@ goes on, as it always can (`tokdfa.json_schema.unique_items`). A closed object i
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from tokdfa.automata.dfa import Dfa
+from tokdfa.backends.pushdown_trie.explore import program_dfa
 from tokdfa.backends.seen_names import BACKSLASH, NO_BYTES, QUOTE, Name, Names
+from tokdfa.constraint import JsonSchema
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.json_schema.array_states import MAX_REMEMBERED
+from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.number_dfa import numbers_dfa
 from tokdfa.json_schema.number_set import DIGITS, NumberSet
 from tokdfa.json_schema.string_set import StringSet, string_automaton
@@ -31,6 +34,7 @@ from tokdfa.json_schema.unique_items import Location
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from tokdfa.constraint import Constraint
     from tokdfa.json_schema.unique_items import Items
     from tokdfa.program.program import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
@@ -54,6 +58,8 @@ ANYWHERE = Location()
 #: In place of the name of a member: one may begin.
 BEFORE = True
 NO_NAMES = Names()
+#: States of the automaton of objects that are compared byte by byte.
+MAX_OBJECT_STATES = 50_000
 #: The automata of former values are shared and grow.
 _stepping = new_lock()
 #: Values that were: (whether it is a text, number, constant, array or object, the value as it is compared).
@@ -85,7 +91,7 @@ class HeldText:
     def read(self, end: str = "", last: frozenset[str] | None = None) -> tuple[str, Any]:
         """The value of the text and `end`, as it is remembered; None if its last member is not in `last`. O(bytes)."""
         written = self.written().decode() + end
-        value = json.loads(written, parse_float=Decimal, parse_int=Decimal)
+        value = read_json(written)
         return written[0], None if last is not None and next(reversed(value)) not in last else comparable(value)
 
     def written(self) -> bytes:
@@ -97,6 +103,26 @@ class HeldText:
         return bytes(reversed(found))
 
 
+def read_number(text: str) -> Decimal | tuple[str, int]:
+    """A number exactly; where its exponent is past what Decimal holds, as (sign and digits, exponent of the last)."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        mantissa, _, exponent = text.lower().partition("e")
+        whole, _, behind = mantissa.partition(".")
+        digits = (whole + behind).lstrip("-").lstrip("0")
+        kept = digits.rstrip("0")
+        if not kept:
+            return Decimal(0)
+        sign = "-" if whole.startswith("-") else ""
+        return sign + kept, int(exponent) - len(behind) + len(digits) - len(kept)
+
+
+def read_json(text: str | bytes) -> Any:
+    """A value with numbers as `read_number` has them."""
+    return json.loads(text, parse_float=read_number, parse_int=Decimal)
+
+
 def comparable(value: Any) -> Hashable:
     """A value read from JSON, numbers exactly, as something that is equal where JSON Schema says so."""
     if isinstance(value, dict):
@@ -104,6 +130,26 @@ def comparable(value: Any) -> Hashable:
     if isinstance(value, list):
         return "[", tuple(map(comparable, value))
     return (value,) if value is None or isinstance(value, bool | str) else ("0", value)
+
+
+def _is_short(value: Any) -> bool:
+    """Whether there is an automaton for a value: of long numbers there is none, so these are compared at their end."""
+    if value[0] == "{" and len(value) == 2:
+        return all(_is_short(part) for _, part in value[1])
+    if value[0] != "0" or len(value) == 1:
+        return True
+    if not isinstance(value[1], Decimal):
+        return False
+    return len(value[1].as_tuple().digits) + abs(value[1].adjusted()) < DIGITS
+
+
+def written_again(value: Any) -> str:
+    """A text of a value, which is as `comparable` has it."""
+    if value[0] == "{" and len(value) == 2:
+        return "{" + ",".join(f"{json.dumps(name)}:{written_again(part)}" for name, part in sorted(value[1])) + "}"
+    if value[0] == "0" and len(value) == 2:
+        return str(value[1])
+    return json.dumps(value[0])
 
 
 def _step(automaton: Dfa | LazyDfa, state: int, byte: int) -> int:
@@ -117,23 +163,31 @@ def _begin(automaton: Dfa | LazyDfa) -> int:
 
 
 @lru_cache(256)
-def _former(kind: str, seen: Seen, escapes: Escapes) -> Dfa | LazyDfa | None:
-    """The automaton of the texts of the values of a kind that were; None if there are none."""
+def _former(kind: str, seen: Seen, escapes: Escapes, constraint: JsonSchema | None) -> Dfa | LazyDfa | None:
+    """The automaton of the texts of the values of a kind that were; None if there are none. `constraint`: how objects
+    are written.
+    """
     values = [value for other, value in seen if other == kind]
     if not values:
         return None
+    if kind == "{":
+        assert constraint is not None
+        written = ",".join(sorted(map(written_again, filter(_is_short, values))))
+        if not written:
+            return None
+        former = constraint.of_schema(f'{{"enum":[{written}]}}')
+        return program_dfa(lower_schema(former)[0], "the objects that were", MAX_OBJECT_STATES)
     if kind == '"':
         return string_automaton(StringSet(values=frozenset(values)), escapes)
     if kind == "0":
-        # of longer ones there is no automaton: these are compared at their end alone
-        short = [value for value in values if len(value.as_tuple().digits) + abs(value.adjusted()) < DIGITS]
+        short = [value for value in values if _is_short(("0", value))]
         return numbers_dfa([NumberSet(low=value, high=value) for value in short], -1) if short else None
     return _constants(tuple(sorted(values)))
 
 
 def _opened(seen: Seen, escapes: Escapes) -> tuple[Dfa | LazyDfa, int]:
     """The automaton of the strings that were, of which there are some, and its state after the opening quote."""
-    former = _former('"', seen, escapes)
+    former = _former('"', seen, escapes, None)
     assert former is not None
     return former, _step(former, _begin(former), 0x22)
 
@@ -151,17 +205,23 @@ def _constants(words: tuple[bytes, ...]) -> Dfa:
 
 
 def _kind_of(byte: int) -> str:
-    return '"' if byte == 0x22 else "0" if byte in b"-0123456789" else "a"
+    return chr(byte) if byte in b'"{' else "0" if byte in b"-0123456789" else "a"
 
 
 class Scanner:
     """Reads texts of one schema. Thread-safe.
 
-    `locations`: where items are remembered, none: nowhere; `names`: whether no object may have a name twice.
+    `locations`: where items are remembered, none: nowhere; `names`: whether no object may have a name twice;
+    `constraint`: how objects are written that are compared byte by byte. Raises LimitExceeded if the automaton of these
+    is too large.
     """
 
-    def __init__(self, locations: Sequence[Location], names: bool) -> None:
+    def __init__(self, locations: Sequence[Location], names: bool, constraint: Constraint | None = None) -> None:
         self.locations, self.names = locations or [ANYWHERE] * 2, names
+        #: How objects that were may have been written: their members in any order, as this holds all texts of them.
+        self._spelled = constraint.in_any_order() if isinstance(constraint, JsonSchema) else None
+        programs = {items.objects for location in self.locations for items in location.unique if items.objects}
+        self._objects = {each: program_dfa(each, "an object", MAX_OBJECT_STATES) for each in programs}
         #: Answers of `_differs`.
         self._known: dict[tuple[Any, ...], bool] = {}
         #: Whether some items are compared when they close.
@@ -280,7 +340,7 @@ class Scanner:
         if not location.unique:
             return self._begin_value((*here, array), value, byte)
         items = location.items(count)
-        if byte in b"{[":
+        if byte in b"{[" and (byte == 0x5B or items.objects is None):
             return self._begin_value((*here, array, (HELD, None)), value, byte) if items.containers else ()
         item = self._advance_item((ITEM, _kind_of(byte), None, b""), items, seen, byte)
         return None if item is None else (*here, array, item)
@@ -289,19 +349,20 @@ class Scanner:
         _, kind, states, text = top
         _, number, count, _, seen = here[-1]
         items = self.locations[number].items(count - 1)
-        if kind != '"' and byte in b",] \t\n\r":
+        if kind in "0a" and byte in b",] \t\n\r":
             if not states[2]:
                 return ()
-            value = (kind, json.loads(text, parse_float=Decimal, parse_int=Decimal) if kind == "0" else text)
+            value = (kind, read_json(text) if kind == "0" else text)
             if value in seen:
                 return None
             return self._step((*here[:-1], (ARRAY, number, count, False, seen | {value})), byte)
         item = self._advance_item(top, items, seen, byte)
         if item is None:
             return None
-        if kind == '"' and item[2][2]:  # the closing quote
-            value = (kind, json.loads(item[3]))
-            return (*here[:-1], (ARRAY, number, count, False, seen | {value}))
+        if kind in '"{' and item[2][2]:  # the closing quote or brace
+            read = read_json(item[3])
+            value = kind, read if kind == '"' else comparable(read)
+            return None if value in seen else (*here[:-1], (ARRAY, number, count, False, seen | {value}))
         return (*here, item)
 
     def _advance_item(self, item: tuple[Any, ...], items: Items, seen: Seen, byte: int) -> tuple[Any, ...] | None:
@@ -329,10 +390,12 @@ class Scanner:
             return items.strings
         if kind == "0":
             return () if items.numbers is None else (items.numbers,)
+        if kind == "{":
+            return () if items.objects is None else (self._objects[items.objects],)
         return (_constants(items.constants),) if items.constants else ()
 
     def _first(self, kind: str, items: Items, seen: Seen) -> tuple[Any, ...]:
-        former = _former(kind, seen, items.escapes)
+        former = _former(kind, seen, items.escapes, self._spelled)
         states = tuple(map(_begin, self._automata(kind, items)))
         return states, -1 if former is None else _begin(former), False, former
 
@@ -369,7 +432,7 @@ class Scanner:
             spend(BYTE_WORK)
             if states[1] < 0 or (states[2] and not states[3].accepting[states[1]]):
                 return True
-            for byte in _bytes_of(kind):
+            for byte in self._bytes_on(kind, states, items):
                 following = self._move(kind, states, items, seen, byte)
                 if following is not None and following not in met:
                     if following[1] < 0:
@@ -378,15 +441,23 @@ class Scanner:
                     todo.append(following)
         return False
 
+    def _bytes_on(self, kind: str, states: tuple[Any, ...], items: Items) -> Sequence[int]:
+        """The bytes that may follow in an item."""
+        if kind != "{" or items.objects is None:
+            return _bytes_of(kind)
+        automaton = self._objects[items.objects]
+        moves: list[int] = (automaton.transitions[states[0][0]] >= 0)[automaton.byte_class].nonzero()[0].tolist()
+        return moves
+
     def _has_another(self, items: Items, seen: Seen) -> bool:
         """Whether there is an item that was not."""
-        if items.containers or items.endless:
+        if (items.containers and items.objects is None) or items.endless:
             return True
         with _stepping:
             return any(
                 bool(self._automata(kind, items))
                 and ((first := self._first(kind, items, seen))[1] < 0 or self._may_differ(kind, first, items, seen))
-                for kind in '"0a'
+                for kind in '"0a{'
             )
 
     def is_within(self, state: State) -> bool:
@@ -419,7 +490,7 @@ class Scanner:
         if top[0] != ITEM:
             return BEGINNINGS if top[0] == ARRAY and self.locations[top[1]].unique else NO_BYTES
         kind, (_, former_state, _, former) = top[1:3]
-        if kind != '"':
+        if kind in "0a":
             return WITHIN[kind]  # a comma may follow, or the exponent of a number
         if former_state < 0:
             return NO_BYTES

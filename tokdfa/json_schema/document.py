@@ -61,8 +61,8 @@ NS_PER_NODE, BYTES_PER_NODE, NS_PER_PART, NS_PER_REFERENCE = 1_500, 200, 500, 10
 #: Nodes whose work is counted in one call.
 NODES_AT_ONCE = 16
 
-#: The key of the schema that bounds how deep values nest; it is not in the text.
-NESTED = "/(max_nesting)"
+#: The keys of the schema that bounds how deep values nest, and of that of any object; they are not in the text.
+NESTED, OBJECTS = "/(max_nesting)", "/(objects)"
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 #: Letters that are escaped; where a schema says what it is written in.

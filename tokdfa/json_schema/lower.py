@@ -14,7 +14,7 @@ patterns and numbers when a text reaches them.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import SPELLING, JsonSchema
@@ -22,7 +22,7 @@ from tokdfa.core import notices
 from tokdfa.core.budget import spend
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, intersect_states
-from tokdfa.json_schema.document import NESTED, Document, Dropped, Node
+from tokdfa.json_schema.document import NESTED, OBJECTS, Document, Dropped, Node
 from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_NODES
 from tokdfa.json_schema.lazy_frames import survey_states
 from tokdfa.json_schema.lower_array import lower_array
@@ -127,7 +127,7 @@ class SchemaLowering(ObjectWriter):
 
             self.repeatable = tuple(find_repeatable(oracle, root, constraint.lenient))
         if oracle.remembers and oracle.compares:
-            self.locations = find_locations(oracle, root, constraint)
+            self.locations = find_locations(oracle, root, constraint, partial(self._object_program, constraint))
         uncertain: list[State] = []
         if len(oracle.document.text) > LARGE:
             self.may_wait, uncertain = survey_states(oracle, root)
@@ -139,6 +139,16 @@ class SchemaLowering(ObjectWriter):
                 self.write_waiting(AT_ONCE)
         self.note_open_names()
         return self.build(start)
+
+    def _object_program(self, constraint: JsonSchema, state: State) -> Program:
+        """The program of the objects of a state by themselves."""
+        oracle = self.oracle
+        objects = oracle.state(oracle.synthesize(oracle.document.root, OBJECTS, {"type": "object"}))
+        writer = _prelude(constraint.spelling).of_schema(oracle)
+        writer.any_order = self.any_order
+        start = writer.value(intersect_states(state, objects), RETURN_PLACE)
+        writer.write_waiting()
+        return writer.build(start)
 
     def write_frame(self, state: State) -> int:
         """Write the code of a state's frame: the place at which it begins."""

@@ -8,12 +8,14 @@ arrays and others, or such arrays of different items, is refused, as is a schema
 Items that are arrays or objects are compared when they close. One that may not close must be able to go on, however
 long it is: objects by a member of another name, of which there is no end, arrays by an item. A closed object, in the
 order of the schema, can if the last member that it may have can be any string, or an array or object that always goes
-on: it is compared when this value ends. What cannot is refused.
+on: it is compared when this value ends. Other closed objects, of scalars and of such objects, are a regular language:
+they are compared byte by byte, as strings are, with the texts of the objects that were. What is none of these is
+refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tokdfa.core.budget import spend
@@ -21,23 +23,29 @@ from tokdfa.core.locks import cached_property
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.array_states import ArrayStates
 from tokdfa.json_schema.blanks import limit_blanks
+from tokdfa.json_schema.clauses import ANY_NUMBER
 from tokdfa.json_schema.distinct import PLACE_WORK, Parts
 from tokdfa.json_schema.endless import has_loop, is_endless
+from tokdfa.json_schema.keyword_names import INTEGERS, PLAIN_INTEGERS
 from tokdfa.json_schema.number_texts import number_texts
 from tokdfa.json_schema.string_set import string_automaton
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.clauses import ArrayClause, Shape, State
     from tokdfa.json_schema.number_set import NumberSet
     from tokdfa.json_schema.shape_builder import ShapeBuilder
     from tokdfa.json_schema.string_set import StringSet
-    from tokdfa.program.program import Escapes
+    from tokdfa.program.program import Escapes, Program
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: Memory (`tokdfa.core.budget`) of a location.
 LOCATION_BYTES = 1_000
+#: Objects inside each other that are compared byte by byte, at most.
+MAX_FLAT_DEPTH = 8
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,8 @@ class Items:
     """The texts of the items of an array: sets of strings and of numbers that are not empty, and the constants.
 
     `containers`: whether items may be arrays or objects, too. `last`: of closed objects, the names of the last
-    members, whose values have to make the difference. `natural`, `digits`: how numbers are written.
+    members, whose values have to make the difference. `natural`, `digits`: how numbers are written. `objects`: the
+    program of objects that are compared byte by byte; None if those that there are go on, whatever was.
     """
 
     string_sets: tuple[StringSet, ...]
@@ -56,6 +65,7 @@ class Items:
     digits: int
     containers: bool
     last: frozenset[str]
+    objects: Program | None = None
 
     @cached_property
     def strings(self) -> tuple[Dfa | LazyDfa, ...]:
@@ -96,19 +106,23 @@ class Location:
         return self.unique[min(index, len(self.unique) - 1)]
 
 
-def find_locations(shape_builder: ShapeBuilder, root: State, constraint: JsonSchema) -> list[Location] | None:
+def find_locations(
+    shape_builder: ShapeBuilder, root: State, constraint: JsonSchema, write: Callable[[State], Program]
+) -> list[Location] | None:
     """The locations of a schema, from 1 on, which is its root; None if there is nothing to remember. O(locations).
 
-    Raises SchemaUnsupported where it cannot be known which items must differ.
+    `write`: the program of the objects of a state. Raises SchemaUnsupported where it cannot be known which items must
+    differ.
     """
-    finder = _Finder(shape_builder, constraint)
+    finder = _Finder(shape_builder, constraint, write)
     finder.find(root)
     return finder.locations if any(location.unique for location in finder.locations) else None
 
 
 class _Finder:
-    def __init__(self, shape_builder: ShapeBuilder, constraint: JsonSchema) -> None:
+    def __init__(self, shape_builder: ShapeBuilder, constraint: JsonSchema, write: Callable[[State], Program]) -> None:
         self._builder, self._constraint, self._parts = shape_builder, constraint, Parts(shape_builder)
+        self._write = write
         self._numbers: dict[frozenset[State], int] = {}
         self._waiting: list[frozenset[State]] = []
         self.locations: list[Location] = [Location()]
@@ -159,14 +173,18 @@ class _Finder:
                 )
                 raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
             values = [*tracked[0].prefix, tracked[0].rest]
-            for shape in map(self._builder.shape_of, values):
-                last = self._last_names(shape)
+            for value in values:
+                shape = self._builder.shape_of(value)
+                last, program = self._last_names(shape), None
                 if not last and not self._goes_on(shape):
-                    reason = (
-                        "items that must differ may be arrays and objects only if these can always have another part"
-                    )
-                    raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
-                location.unique += (self._items(shape, last),)
+                    if not self._is_flat(shape) or not (tracked[0].least <= 1 or self._is_endless(shape)):
+                        reason = (
+                            "items that must differ may be arrays and objects only if these can always have another"
+                            " part, or are closed objects without arrays, as many as there must be"
+                        )
+                        raise SchemaUnsupported(reason, node.pointer, "uniqueItems")
+                    program = self._write(value)
+                location.unique += (replace(self._items(shape, last), objects=program),)
             *location.first, location.rest = [self._number(frozenset([value])) for value in values]
             return
         length = max((len(array.prefix) for array in arrays), default=0)
@@ -193,6 +211,33 @@ class _Finder:
                 if not all(builder.has_value(array.at(k)) for k in range(len(array.prefix) + 1)):
                     return False
         return True
+
+    def _is_flat(self, shape: Shape, depth: int = 0) -> bool:
+        """Whether there are no arrays, and all objects are closed, of scalars and of such objects."""
+        if any(map(self._builder.array_has_value, shape.arrays)) or depth > MAX_FLAT_DEPTH:
+            return False
+        return all(
+            not plan.kinds
+            and all(
+                self._is_flat(self._builder.shape_of(part.value), depth + 1)
+                for part in self._parts.members(clause, plan)
+            )
+            for clause, plan in self._parts.plans(shape)
+        )
+
+    def _is_endless(self, shape: Shape) -> bool:
+        """Whether flat objects have a member with values without end, so that there are as many as one likes."""
+        return any(
+            self._has_endless(self._builder.shape_of(part.value))
+            for clause, plan in self._parts.plans(shape)
+            for part in self._parts.members(clause, plan)
+            if self._builder.has_value(part.value)
+        )
+
+    def _has_endless(self, shape: Shape) -> bool:
+        strings = [strings for strings in shape.strings if not self._builder.is_empty(strings)]
+        has_numbers = any(numbers in (ANY_NUMBER, INTEGERS, PLAIN_INTEGERS) for numbers in shape.numbers)
+        return has_numbers or any(map(is_endless, strings)) or self._is_endless(shape)
 
     def _last_names(self, shape: Shape) -> frozenset[str]:
         """The last names of closed objects of a shape, if their values can always be other ones.
