@@ -18,6 +18,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.coaccessible import CoaccessibleSearch
+from tokdfa.backends.longest_match import MOST_SEARCHED, NO_END_FOUND, settle
 from tokdfa.backends.matcher import StateMatcher, StepMemo
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.core.budget import spend
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.base import Phases
+    from tokdfa.backends.longest_match import Blocked
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.trie import TokenTrie
@@ -48,7 +50,8 @@ class CompiledSituations(CompiledConstraint):
     Subclasses end their `__init__` with `_begin`. `start`: the situation before the first token.
     """
 
-    #: Whether every byte that texts are made of is a token.
+    #: Whether every beginning of a text can be finished: the bytes that this takes are tokens, and no lexeme swallows
+    #: what should follow it.
     complete: bool
     start_situation: int
 
@@ -66,9 +69,22 @@ class CompiledSituations(CompiledConstraint):
         )
         self.texts = KeptSituations(self)
 
-    def _begin(self, start: int, complete: bool) -> None:
-        """Take note of where texts begin. Raises VocabularyCannotSpell if no tokens lead from there to an end."""
+    def _begin(self, start: int, complete: bool, blocked: Blocked | None = None) -> None:
+        """Take note of where texts begin. `blocked`: why the longest match may keep texts from their end, if it may;
+        then it is not `complete`.
+
+        Raises VocabularyCannotSpell if no tokens lead from there to an end, and what `settle` raises.
+        """
         self.start_situation, self.complete = start, complete
+        if blocked is not None:
+            self._live = CoaccessibleSearch(
+                self._successors, self._can_end, max(MOST_SEARCHED, self.settings["max_search"]), self._rank,
+                NO_END_FOUND, self._outlook,
+            )  # fmt: skip
+            search = CoaccessibleSearch(
+                self._successors, self._can_end, MOST_SEARCHED, self._rank, outlook=self._outlook
+            )
+            settle(blocked, self.constraint, self.vocab, start, search, self._successors)
         if not complete and not self._live.is_live(start):
             raise VocabularyCannotSpell(
                 f"no sequence of tokens spells any text of {self.constraint.name!r}: "

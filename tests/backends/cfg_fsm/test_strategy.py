@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 from functools import partial
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.backends.cfg_fsm.oracles import FOLDER, corpus, lark_accepts
 from tests.backends.grammar_walks import SHORT, check_every_text, compile_with, tokenizer_of, walk_all
 from tests.walks import advance_all, mask_of
+from tokdfa.constraint import Grammar
 from tokdfa.errors import (
     EmptyLanguageError,
     LimitExceeded,
@@ -89,3 +92,54 @@ def test_forced_tokens_and_bytes() -> None:
     assert matcher.forced_bytes() == b"b"
     with pytest.raises(TokenRefused, match="cannot come next"):
         matcher.advance(ord("c"))
+
+
+# Rules that derive themselves.
+
+#: Grammars, a regex of their texts, and whether Lark's tables take them.
+CYCLES = [
+    ("start: start | \n", "", True),
+    ('start: start | "a"\n', "a", True),
+    ('start: b | "a"\nb: start\n', "a", True),
+    ('start: b | "a"\nb: c\nc: d\nd: start | "b"\n', "a|b", True),
+    ('start: start | start "b" | "a"\n', "ab*", False),
+    ('start: empty start | "a"\nempty: \n', "a", False),
+    ('start: x\nx: y x | "a"\ny: | "b"\n', "b*a", False),
+    ('start: x "b"\nx: x | "a"\n', "ab", False),
+    ('start: x\nx: x y | "a"\ny: y | \n', "a", False),
+]
+ENGINES = [
+    *(
+        ("cfg_fsm", {"conflicts": conflicts, "masks": masks})
+        for conflicts in ("refuse", "shift")
+        for masks in ("vectors", "walk")
+    ),
+    *(("earley_trie", {"lexer": lexer}) for lexer in ("longest", "one_byte")),
+    *(("pushdown_trie", {"lexer": lexer}) for lexer in ("longest", "any")),
+]
+
+
+@pytest.mark.parametrize(("backend", "options"), ENGINES, ids=str)
+@pytest.mark.parametrize(("grammar", "pattern", "is_lalr"), CYCLES, ids=lambda value: str(value)[:30])
+def test_rules_that_derive_themselves(grammar, pattern, is_lalr, backend, options) -> None:
+    """Taken or refused at once, by every engine of grammars."""
+    budget = {"compile_seconds": 1, "step_seconds": 0.05}
+    vocab = tokenizer_of("bytes").vocabulary
+    try:
+        compiled = compile_with(Grammar(grammar), vocab, backend, **options, **budget)
+    except UnsupportedConstraint:
+        assert backend == "cfg_fsm"
+        assert not is_lalr
+        return
+    words = ["".join(word) for size in range(6) for word in itertools.product("ab", repeat=size)]
+    texts = [word for word in words if re.fullmatch(pattern, word)]
+    agenda = [(compiled.start(), "")]
+    for matcher, text in agenda:  # grows on the way
+        assert matcher.can_end() == (text in texts)
+        following = {ord(other[len(text)]) for other in texts if other.startswith(text) and other != text}
+        assert set(mask_of(matcher)) == following | (vocab.end_token_set if text in texts else set())
+        for letter in following if len(text) < 3 else ():
+            agenda.append((matcher.fork(), text + chr(letter)))
+            agenda[-1][0].advance(letter)
+    if backend == "cfg_fsm":
+        assert compiled.machine.hypotheses.stacks.count < 100

@@ -5,7 +5,8 @@ number, copying one costs nothing, and what is known of a stack is kept beside i
 that lead on from it, as bits (`tokdfa.backends.cfg_fsm.contextual.Contextual.ends`).
 
 A terminal may make the parser reduce several times before it is shifted. Terminals that ask for the same reduction are
-followed together, so what a stack takes costs a step for each reduction, whatever the number of terminals.
+followed together, so what a stack takes costs a step for each reduction, whatever the number of terminals. Where a rule
+derives itself, reductions come back to a stack: that is nothing new, and the parser would loop.
 
 Source: DeRemer and Pennello 1982 for the tables; stacks as nodes after Tomita 1985.
 """
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 #: For a terminal that the parser does not take.
 REFUSED = -1
 #: What it takes to reduce or to make a stack, and what a stack holds.
-NS_PER_STACK, BYTES_PER_STACK = 500, 400
+NS_PER_STACK, BYTES_PER_STACK = 1_000, 400
 
 
 class Stacks:
@@ -100,9 +101,11 @@ class Stacks:
             return stack
         found = self._after.get((stack, terminal))
         if found is None:
-            here, low = stack, self.depths[stack]
-            while here >= 0 and (action := self._actions[self.tops[here]][terminal]) < 0:
+            here, low, met = stack, self.depths[stack], {REFUSED}
+            while here not in met and (action := self._actions[self.tops[here]][terminal]) < 0:
+                met.add(here)
                 here, low = self._reduce(here, -action - 1, low)
+            here = REFUSED if here in met else here
             found = self._push(here, action - 1) if here >= 0 and action else REFUSED
             self._after[stack, terminal] = found
         return found
@@ -112,9 +115,12 @@ class Stacks:
         found = self._taken.get(stack)
         if found is None:
             found = 1 << self.terminal_count
-            agenda = [(stack, -1, self.depths[stack])]
+            agenda, met = [(stack, -1, self.depths[stack])], dict[int, int]()
             while agenda:
                 here, wanted, low = agenda.pop()
+                known = met.get(here, 0)
+                wanted &= ~known
+                met[here] = known | wanted
                 top = self.tops[here]
                 if top == self._end:
                     found |= (wanted >> self.terminal_count & 1) << self.terminal_count + 1

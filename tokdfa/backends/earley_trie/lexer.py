@@ -77,7 +77,8 @@ lexer_at = struct_at(LexerArrays)
 class Lexer:
     """The lexer of a grammar. Not thread-safe: kernels write into its arrays, and growing replaces them.
 
-    `max_states` bounds the lexer states, and separately the components that are made on demand.
+    `max_states` bounds the lexer states, and separately the components that are made on demand. `components`: those of
+    the grammar, if they are made already.
     """
 
     #: Columns of `states`, replaced as it grows. int32, flat: state x classes -> state, DEAD or UNKNOWN; the accepting
@@ -86,9 +87,9 @@ class Lexer:
     accepting: Int32
     completes: Int32
 
-    def __init__(self, cfg: Cfg, max_states: int = 250_000) -> None:
+    def __init__(self, cfg: Cfg, max_states: int = 250_000, components: Components | None = None) -> None:
         self.cfg, self.max_states = cfg, max_states
-        self.components = Components(cfg, max_states)
+        self.components = components or Components(cfg, max_states)
         #: The classes of bytes, which are those of the components.
         self.byte_class, self.class_count = self.components.byte_class, self.components.class_count
         room, lexemes = 64, len(cfg.lexemes)
@@ -157,7 +158,11 @@ class Lexer:
     def start_state(self, lexemes: Sequence[int]) -> int:
         """The lexer state in which exactly these lexemes (ascending) may begin."""
         components = self.components.start_component[np.asarray(lexemes, dtype=np.int64)]
-        content = np.concatenate([[START_MARK], components[components >= 0]]).astype(np.int64)
+        return self.state_of([START_MARK, *components[components >= 0].tolist()])
+
+    def state_of(self, components: Sequence[int]) -> int:
+        """The lexer state of these components, in the order of their lexemes (a start mark first: a start state)."""
+        content = np.array(components, dtype=np.int64)
         while True:
             state = intern_state_kernel(content, len(content), self.arrays)
             if state >= 0:
@@ -173,6 +178,11 @@ class Lexer:
                 return target
             if fill_transition_kernel(state, column, self.arrays) != OK:
                 self.supply()
+
+    def explore(self, state: int = 0) -> None:
+        """Make the transitions of `state` and of all states behind it, but for those in which a lexeme ends at once."""
+        while (state := int(explore_kernel(np.int64(state), self.arrays))) < self.state_count:
+            self.supply()
 
     def supply(self) -> None:
         """Do what a kernel has asked for: make a row of a component, or room. Raises LimitExceeded."""
@@ -218,6 +228,24 @@ def intern_state_kernel(content, size, lexer):  # type: ignore[no-untyped-def]
         elif all_end:
             lexer.completes[state] = lexer.accepting[state]
     return state
+
+
+@kernel
+def explore_kernel(state, lexer):  # type: ignore[no-untyped-def]
+    """Make all transitions of `state`, and of those behind it and made so far or on the way, but for states in which a
+    lexeme ends at once. Returns the first state that lacks some: the number of states, or one that needs the lexer.
+    """
+    class_count = len(lexer.representatives)
+    while state < lexer.states.meta[COUNT]:
+        if lexer.completes[state] < 0:
+            for column in range(class_count):
+                if (
+                    lexer.transitions[state * class_count + column] == UNKNOWN
+                    and fill_transition_kernel(state, column, lexer) != OK
+                ):
+                    return np.int64(state)
+        state += 1
+    return np.int64(state)
 
 
 @kernel

@@ -29,12 +29,13 @@ Options:
 - ``max_instructions``: how large a JSON schema may be with all that it counts; `pushdown_trie` writes that as it is
   reached.
 
-Dead ends. Every row can be completed, and every lexer state can reach the end of a lexeme; so if the bytes that are
-tokens by themselves suffice to end every lexeme from every state, there are none. If not, a token is allowed only if
-tokens lead from it to an end: what no bytes of tokens can end is seen by the rules (`ranks`), the rest is searched, by
-letters (`tokdfa.backends.coaccessible`; at most ``max_search`` situations). What is not looked for is a lexeme that can
-swallow all that might follow it: with ``start: /a+/ "a"`` no text is ever complete, though the mask is never empty. The
-lexing rules make such grammars, and llguidance's masks are the same.
+Dead ends. There are none. Every row can be completed, and every lexer state can reach the end of a lexeme; but a lexeme
+may swallow what should follow it, as in ``start: /a+/ "a"``, and bytes may be no tokens. If the bytes that are tokens
+by themselves suffice to end every lexeme from every state, and to keep lexemes apart, which is proved when a grammar is
+compiled (`tokdfa.backends.longest_match`), nothing is left to do. If not, a token is allowed only if tokens lead from
+it to an end: what no bytes of tokens can end is seen by the rules (`ranks`), the rest is searched, by letters
+(`tokdfa.backends.coaccessible`; at most ``max_search`` situations). EmptyLanguageError if no text is left;
+GrammarUnsupported, with the two lexemes, if such a search may not end.
 
 Threads: a compiled constraint holds a lock while it makes something new; masks and steps that are kept need none.
 """
@@ -55,6 +56,7 @@ from tokdfa.backends.earley_trie.slices import Slicer, slice_set
 from tokdfa.backends.earley_trie.spelled_components import SpelledComponents
 from tokdfa.backends.earley_trie.targets import targets_of
 from tokdfa.backends.earley_trie.walk import Walker
+from tokdfa.backends.longest_match import PROVED
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.situations import CompiledSituations
 from tokdfa.backends.some_end import FAR
@@ -160,10 +162,14 @@ class CompiledEarley(CompiledSituations):
         self._ranks = Ranks(self.machine)
         self.sizes = self._sizes()
         components = self.machine.lexer.components
-        complete = SpelledComponents(components, vocab.single_byte_tokens).everywhere
+        with phases.measure("proof"):
+            blocked = PROVED.blocked(
+                constraint, cfg, vocab.single_byte_tokens, longest=settings["lexer"] == "longest", components=components
+            )
+        complete = blocked is None and SpelledComponents(components, vocab.single_byte_tokens).everywhere
         #: Without a rank by the bytes that occur in tokens there is no way to an end.
         self._possible = None if complete else Ranks(self.machine, SpelledComponents(components, vocab.used_bytes))
-        self._begin(self.machine.start, complete)
+        self._begin(self.machine.start, complete, blocked)
 
     def _fill_raw(self, situation: int, out: Mask) -> None:
         walker, machine = self.walker, self.machine

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
-from tokdfa.backends.coaccessible import CoaccessibleSearch
+from tokdfa.backends.coaccessible import LACKS_BYTES, CoaccessibleSearch
+from tokdfa.backends.longest_match import MOST_SEARCHED, NO_END_FOUND, settle
 from tokdfa.backends.matcher import StateMatcher, StepMemo
 from tokdfa.backends.pushdown_trie.arrays import M_CLOSED, M_NODES, M_ROWS
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.base import Phases
+    from tokdfa.backends.longest_match import Blocked
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import OpenNames
     from tokdfa.mask import Mask
@@ -70,6 +73,7 @@ class PushdownTables(CompiledConstraint):
         settings: dict[str, Any],
         phases: Phases,
         pool: Pool | None = None,
+        blocked: Blocked | None = None,
     ) -> None:
         super().__init__(constraint, vocab, "pushdown_trie")
         self.settings, self.phases = settings, phases
@@ -83,12 +87,17 @@ class PushdownTables(CompiledConstraint):
         with self.lock:
             self.bound = BoundProgram(program, pool.automata, anew=not settings["shared_automata"])
         self.filler = Filler(settings["partition"], settings["subtrees"])
-        self.complete = self.bound.is_spelled
+        #: Whether every beginning of a text can be finished: the bytes that this takes are tokens, and no lexeme
+        #: swallows what should follow it.
+        self.complete = self.bound.is_spelled and blocked is None
         self.generation = self.begin_generation()
         phases.add("tables", began)
         self._resolved: tuple[int, dict[int, set[int]]] = (0, {})
         if program.source.token_sets:
             self._resolve_special()
+        if blocked is not None:
+            self.max_search = max(self.max_search, MOST_SEARCHED)
+            self._settle(blocked)
         if not self.complete:
             with self.lock:
                 is_live = self.generation.live.is_live(0)
@@ -96,6 +105,16 @@ class PushdownTables(CompiledConstraint):
                 raise VocabularyCannotSpell(
                     f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
                 )
+
+    def _settle(self, blocked: Blocked) -> None:
+        """See `settle`, which raises GrammarUnsupported and EmptyLanguageError."""
+        generation = self.generation
+        search, successors = generation.search(self, MOST_SEARCHED), partial(self.successors, generation)
+        try:
+            with self.lock:
+                settle(blocked, self.constraint, self.vocab, 0, search, successors)
+        except MachineFull:
+            raise blocked.error(self.constraint, "and the tables are full before all texts were followed") from None
 
     def _start(self, context: tuple[int, ...]) -> PushdownMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
@@ -275,18 +294,22 @@ class TableGeneration:
         self.ranks: Ranks | None = None  # made when they are asked for
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
-            possible = SpelledRows(machine, vocab.used_bytes)
-            surely = SpelledRows(machine, vocab.letters.spellable) if vocab.letters.crossing else possible
+            self.live = self.search(compiled, compiled.max_search)
 
-            def outlook(row: int) -> bool | None:
-                if not machine.program.longest and surely.rank(row) < FAR:
-                    return True
-                return False if possible.rank(row) >= FAR else None
+    def search(self, compiled: PushdownTables, limit: int) -> CoaccessibleSearch[int]:
+        """A search for ends over the rows of the machine."""
+        machine, letters = self.machine, compiled.vocab.letters
+        possible = SpelledRows(machine, compiled.vocab.used_bytes)
+        surely = SpelledRows(machine, letters.spellable) if letters.crossing else possible
 
-            self.live = CoaccessibleSearch(
-                lambda row: compiled.successors(self, row), machine.can_end, compiled.max_search, possible.rank,
-                outlook=outlook,
-            )  # fmt: skip
+        def outlook(row: int) -> bool | None:
+            if not machine.program.longest and surely.rank(row) < FAR:
+                return True
+            return False if possible.rank(row) >= FAR else None
+
+        message = NO_END_FOUND if compiled.bound.is_spelled else LACKS_BYTES
+        successors = partial(compiled.successors, self)
+        return CoaccessibleSearch(successors, machine.can_end, limit, possible.rank, message, outlook)
 
     def rank(self, row: int) -> int:
         """How far an end is from a row (`tokdfa.backends.pushdown_trie.ranks`)."""
@@ -331,7 +354,7 @@ class PushdownMatcher(StateMatcher[int]):
         return self._retry(lambda: super(PushdownMatcher, self).can_end())
 
     def _forced_bytes(self, limit: int) -> bytes:
-        if not self._compiled.pool.automata.has_all_bytes:  # the program knows no tokens
+        if not (self._compiled.complete and self._compiled.pool.automata.has_all_bytes):  # the program knows no tokens
             return super()._forced_bytes(limit)
         return self._retry(lambda: self._forced_of_row(limit))
 

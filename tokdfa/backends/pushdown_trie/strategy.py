@@ -25,10 +25,10 @@ Limits. `table_mb` bounds the rows and stacks of a constraint. When they pass it
 alive read their tokens again (0.05 to 0.5 µs a byte) and go on: transparent, apart from latency. One text that fills
 the tables alone is refused by LimitExceeded.
 
-Dead ends. If the tokens of one byte do not suffice to end every text from everywhere, a token is allowed only if tokens
+Dead ends. There are none. If the tokens of one byte do not suffice to end every text from everywhere, or if by longest
+match a lexeme may swallow what should follow it (`tokdfa.backends.longest_match`), a token is allowed only if tokens
 lead from it to an end. Bytes tell (`spelled_rows`), and where some token contains a byte that is none, or by longest
-match, a search by letters (`tokdfa.backends.coaccessible`; at most ``max_search`` rows). A lexeme that swallows all
-that might follow it is not looked for.
+match, a search by letters (`tokdfa.backends.coaccessible`; at most ``max_search`` rows).
 
 Threads: what is made is made under the lock of the vocabulary's pool; kept masks and steps need none.
 """
@@ -46,6 +46,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
+from tokdfa.backends.longest_match import PROVED
 from tokdfa.backends.proper import WithProper, remembering
 from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher, PushdownTables
 from tokdfa.backends.pushdown_trie.fill import Filler
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from tokdfa.backends.longest_match import Blocked
     from tokdfa.constraint import Constraint
     from tokdfa.json_schema.document import Dropped
     from tokdfa.json_schema.unique_items import Location
@@ -123,6 +125,7 @@ class PushdownTrie(WithProper):
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
         locations: list[Location] | None = None
+        blocked: Blocked | None = None
         pool = pool_of(self.vocab, self.settings["shared_mb"]) if self.settings["shared"] else Pool(self.vocab)
         if isinstance(constraint, JsonSchema):
             began = time.perf_counter_ns()
@@ -142,12 +145,15 @@ class PushdownTrie(WithProper):
                 longest = lexer == "longest" or (lexer == "auto" and not schemas)
                 program = lower_grammar(cfg, longest=longest, schema=programs)
                 dropped = tuple(programs.dropped)
+            if longest:
+                with phases.measure("proof"):
+                    blocked = PROVED.blocked(constraint, cfg, self.vocab.single_byte_tokens)
         else:
             from tokdfa.program.lower import lower_regular
 
             with phases.measure("lower"):
                 program = lower_regular(constraint)
-        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool)
+        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool, blocked)
         compiled.dropped, compiled.locations = dropped, locations or ()
         return compiled
 
@@ -157,7 +163,8 @@ class PushdownTrie(WithProper):
         phases = Phases()
         with phases.measure("load"):
             program, *_ = read_program(io.BytesIO(tables[0]))
-        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases)
+            blocked = _blocked(constraint, program, self.vocab)
+        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, blocked=blocked)
         compiled.dropped = tables[1]
         compiled.locations = _locations(constraint, self.settings)
         return remembering(compiled)
@@ -204,7 +211,8 @@ class CompiledPushdown(PushdownTables):
                 backend = PushdownTrie(vocab, **settings)
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
-        compiled = cls(constraint, backend.vocab, program, backend.settings, phases)
+            blocked = _blocked(constraint, program, backend.vocab)
+        compiled = cls(constraint, backend.vocab, program, backend.settings, phases, blocked=blocked)
         if dropped:
             from tokdfa.json_schema.document import Dropped
 
@@ -224,6 +232,16 @@ def _locations(constraint: Constraint, settings: Mapping[str, Any]) -> Sequence[
     from tokdfa.json_schema.lower import remembered_locations
 
     return remembered_locations(constraint) or ()
+
+
+def _blocked(constraint: Constraint, program: Program, vocab: Vocabulary) -> Blocked | None:
+    """Why the longest match may keep texts of a program that was saved from their end, if it may."""
+    if not program.longest:
+        return None
+    from tokdfa.grammar.lark_reader import read_grammar
+
+    assert isinstance(constraint, Grammar)
+    return PROVED.blocked(constraint, read_grammar(constraint), vocab.single_byte_tokens)
 
 
 @cache
