@@ -13,6 +13,7 @@ import argparse
 import json
 import statistics
 import time
+import warnings
 from pathlib import Path
 
 import tokdfa
@@ -48,6 +49,7 @@ def main():
     parser.add_argument("--once", action="store_true", help="no first run: what is slow need not run twice")
     given = parser.parse_args()
     options = {"proper": True} if given.proper else {}
+    warnings.simplefilter("ignore")
     print(f"{'ms of processor time':28} {'sum':>9} {'median':>8} {'longest':>9}  refused  longest case")
     for backend in given.backend:
         for kind in ("schemas", "grammars"):

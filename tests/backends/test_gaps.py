@@ -230,6 +230,52 @@ def test_the_search_counts_as_work():
         assert raised.value.limit == "compile_seconds"
 
 
+#: Every byte is a token but one.
+LACKING = Vocabulary([*(bytes([byte]) for byte in range(256) if byte != 0xF1), b""], end_tokens=[255])
+#: Names, patterns and values that only raw characters spell, in code that is written when it is reached.
+NEEDED = {
+    "type": "object",
+    "properties": {"\U00050000": {"type": "null"}, "a": {"enum": ["é", "\U00050000"]}, "b": {"pattern": "^[^a-z]+$"}},
+    "required": ["a", "b"],
+    "additionalProperties": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 3},
+    "minProperties": 3,
+}
+
+
+@pytest.mark.parametrize("backend", ["pushdown_trie", "earley_trie"])
+def test_a_step_that_is_refused_leaves_nothing_half_known(backend):
+    constraint = JsonSchema(json.dumps(NEEDED), escapes="needed")
+    matcher, other = (tokdfa.compile(constraint, LACKING, backend=backend).start() for _ in range(2))
+    refused = 0
+    for byte in '{"a":"é","b":"!","x":["x","'.encode():
+        for milliseconds in (0.001, 0.01, 0.05, 0.2, 1_000):
+            try:
+                with spending(Budget(milliseconds / 1_000, 256, "step"), "a step"):
+                    found = mask_of(matcher)
+                break
+            except LimitExceeded:
+                refused += 1
+        assert found == mask_of(other)
+        token = next(token for token in found if LACKING.token_bytes(token) == bytes([byte]))
+        for each in (matcher, other):
+            each.advance(token)
+    assert refused > 3
+
+
+def test_many_names_are_not_looked_at_one_by_one():
+    """Thousands of names that may come in any place of a list, with code behind each; the budget is that of a step."""
+    value = {"type": "object", "properties": {"a": {"pattern": "^x"}}, "required": ["a"]}
+    schema = {"type": "object", "properties": {f"n{k}": value for k in range(4_000)}, "additionalProperties": False}
+    constraint = JsonSchema(json.dumps(schema | {"required": ["n3999"]}), escapes="needed")
+    masks = []
+    for vocab in (LACKING, BYTES):
+        matcher = tokdfa.compile(constraint, vocab, compile_seconds=30).start()
+        for byte in b'{"n1':
+            matcher.advance(next(token for token in mask_of(matcher) if vocab.token_bytes(token) == bytes([byte])))
+        masks.append({vocab.token_bytes(token) for token in mask_of(matcher)})
+    assert masks[0] == masks[1] == {b'"', *(b"%d" % digit for digit in range(10))}
+
+
 @needs_smollm2
 def test_schemas_take_no_more_work_than_with_every_byte():
     """The schemas of the experiments on SmolLM2, which lacks 21 bytes, and on Llama 3: compiled, and a first mask."""

@@ -7,7 +7,8 @@ texts; which of them have texts at all is ordinary emptiness.
 The *rank* of a place is the least number of instructions that must still read something until its frame returns, FAR if
 none can: a shortest path in a graph of places in which a call adds two ways (Knuth 1977, "A generalization of
 Dijkstra's algorithm"). It is found once for each place. Ranks add up along a stack, which has one if some place to
-which it returns has one, with the stack below. A row has the least of its items.
+which it returns has one, with the stack below. A row has the least of its items. It is a least number of what was
+looked at: code and names that nothing depends on are not.
 
 If terminals may be cut in any way, a row has a rank iff some text of available bytes leads from it to an end. With the
 longest match it is necessary only, as a terminal may swallow what would end the text.
@@ -118,13 +119,12 @@ class SpelledRows:
         return min(rank, FAR)
 
     def _of_item(self, place: int, state: int) -> int:
-        """The rank of an item without its stack."""
-        if state:
-            after = self._spelled.exits(place, state)
-            self._settle(after)
-            return 1 + min((self._places.get(each, FAR) for each in after), default=FAR)
-        self._settle([place])
-        return self._places.get(place, FAR)
+        """The rank of an item without its stack; of many names that it may read, by the last that leads to an end."""
+        for after in reversed(self._spelled.exits(place, state)) if state else [place]:
+            self._settle([after])
+            if after in self._places:
+                return self._places[after] + bool(state)
+        return FAR
 
     def _ways_out(self, stack: int) -> list[tuple[int, int]]:
         """See `settle_ranks`."""
