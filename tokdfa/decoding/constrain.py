@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.backends.leading_text import allow_leading
 from tokdfa.backends.registry import backend_class, compile, default_backend
 from tokdfa.constraint import Constraint, JsonSchema
+from tokdfa.core import notices
 from tokdfa.core.arguments import as_text, as_tokens
 from tokdfa.decoding.given_constraint import options_of, read_constraint
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
@@ -70,7 +71,8 @@ def constrain(
     if model is None and is_network(tokenizer):
         tokenizer, model = None, tokenizer
     own = options_of(what).intersection(options)
-    given = read_constraint(what, {name: options.pop(name) for name in own})
+    with notices.collecting() as omitted:
+        given = read_constraint(what, {name: options.pop(name) for name in own})
     ends = end_tokens or network_ends(model)
     vocabulary = _read_vocabulary(tokenizer, model, ends, size)
     if backend is None:
@@ -78,9 +80,13 @@ def constrain(
         if backend == "token_index":  # nothing is built that no text asks for, however large the pattern
             options = {"lazy": True, **options}
     _check_options(what, backend, options, own=options_of(what))
-    compiled = compile(given.constraint, vocabulary, backend, **options)
+    with notices.collecting() as found:
+        compiled = compile(given.constraint, vocabulary, backend, **options)
     if as_text(leading, "leading"):
         compiled = allow_leading(compiled, leading)
+    if omitted or found:
+        compiled.warnings = (*omitted, *found)
+        notices.warn_of(compiled.warnings)
     return Constrained(compiled, given.read, end_ids(vocabulary, ends), leading)
 
 

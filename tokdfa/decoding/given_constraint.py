@@ -19,10 +19,12 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.core import notices
 from tokdfa.decoding.answer_readers import CallsReader, JsonReader, TypeReader, is_function, is_type
+from tokdfa.decoding.omitted_checks import omitted_checks
 from tokdfa.errors import ArgumentError
 from tokdfa.grammar.tool_calls import ToolCalls
 
@@ -63,6 +65,10 @@ def read_constraint(what: Any, options: Mapping[str, Any]) -> GivenConstraint:
         return GivenConstraint(Grammar(what, **options), CallsReader(what) if isinstance(what, ToolCalls) else None)
     if _is_typed(what):
         reader = TypeReader(what)
+        for omitted in omitted_checks(
+            getattr(reader.adapter, "core_schema", None), getattr(what, "__name__", str(what))
+        ):
+            notices.note(omitted)
         return GivenConstraint(_schema(_closed(reader.schema()), options), reader)
     if isinstance(what, Mapping):
         return GivenConstraint(_schema(dict(what), options), JsonReader())
