@@ -65,9 +65,9 @@ def read_constraint(what: Any, options: Mapping[str, Any]) -> GivenConstraint:
         return GivenConstraint(Grammar(what, **options), CallsReader(what) if isinstance(what, ToolCalls) else None)
     if _is_typed(what):
         reader = TypeReader(what)
-        for omitted in omitted_checks(
-            getattr(reader.adapter, "core_schema", None), getattr(what, "__name__", str(what))
-        ):
+        is_named = get_origin(what) is None and (isinstance(what, type) or is_function(what))
+        name = what.__name__ if is_named else str(what)
+        for omitted in omitted_checks(getattr(reader.adapter, "core_schema", None), name):
             notices.note(omitted)
         return GivenConstraint(_schema(_closed(reader.schema()), options), reader)
     if isinstance(what, Mapping):
