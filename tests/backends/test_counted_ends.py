@@ -116,6 +116,14 @@ def ranks() -> Callable[[], Any]:
     return lambda: source.rank(0)
 
 
+def ranks_of_rows() -> Callable[[], Any]:
+    matcher = matcher_after(names(40), b"{", None, "earley_trie")
+    source = source_of(matcher)
+    situation = source.number(matcher.whereabouts())
+    source.rank(situation)  # what is kept of the grammar and of the row's origins
+    return lambda: source.rank(situation)
+
+
 def waypoints() -> Callable[[], Any]:
     matcher = matcher_after(listed(3_000), b'"value 1', None)
     source = source_of(matcher)
@@ -161,6 +169,7 @@ PARTS: dict[str, tuple[Callable[[], Callable[[], Any]], float]] = {
     "some way to an end": (some_end, 1e-4),
     "the ranks of instructions": (ranks, 1e-4),
     "the ranks of stacks": (shared_stacks, 1e-4),
+    "the ranks of rows": (ranks_of_rows, 5e-6),
     "the waypoints of many names": (waypoints, 1e-4),
     "targets, a token at a time": (targets_of_plain_matchers, 5e-5),
     "targets in two budgets": (both_budgets, 2e-5),

@@ -30,7 +30,7 @@ FAR = 1 << 30
 #: Situations of one search at most.
 MOST_SITUATIONS = 5_000
 #: What a situation takes, a new one that a byte leads to, and a byte of a way.
-NS_PER_SITUATION, NS_PER_TARGET, NS_PER_BYTE = 30_000, 15_000, 500
+NS_PER_SITUATION, NS_PER_TARGET, NS_PER_BYTE = 30_000, 10_000, 500
 #: What the rank of a stack takes, and each way out of it.
 NS_PER_STACK, NS_PER_WAY = 2_000, 300
 

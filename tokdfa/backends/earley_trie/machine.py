@@ -70,6 +70,8 @@ Int32 = npt.NDArray[np.int32]
 S_LONGEST, S_SKIP_AT_ENDS, S_NODES, S_ENDS, S_SCANS, S_ROW_STACK, S_REUSED = range(7)
 #: What a byte takes, without new rows.
 NS_PER_BYTE = 200
+#: What `Machine.supply` counts as, besides what it does, in ns: a row of the lexer is filled, a kernel called again.
+SUPPLY_WORK = 20_000
 #: Links of a chain at most; grammars in use have one or two.
 MAX_CHAIN = 256
 
@@ -172,6 +174,7 @@ class Machine:
 
     def supply(self, status: int) -> None:
         """Do what a kernel asked for. Raises LimitExceeded."""
+        spend(SUPPLY_WORK)
         if status == NEEDS_LEXER:
             self.lexer.supply()
         elif status == NEEDS_ROWS:

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tokdfa.backends.earley_trie.earley_rows import END, ROOT
 from tokdfa.backends.some_end import FAR, settle_ranks
 from tokdfa.core.budget import spend
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     from tokdfa.backends.earley_trie.spelled_components import SpelledComponents
     from tokdfa.grammar.cfg import Cfg
 
-#: What a symbol of a rule takes, and an item of a situation.
-NS_PER_SYMBOL, NS_PER_ITEM = 500, 1_000
+#: What a symbol of a rule takes; and for the rank of a row that itself, a segment of it, and an item of one or a lexeme
+#: that is read.
+NS_PER_SYMBOL, NS_PER_ROW, NS_PER_SEGMENT, NS_PER_ITEM = 500, 6_000, 5, 200
 
 
 class Ranks:
@@ -62,9 +65,10 @@ class Ranks:
             read = {symbol for symbol, lexemes in enumerate(self._lexemes) if lexemes < FAR}
         if self._spelled is not None and lexer.is_start(state):
             read |= {symbol for symbol in rows.allowed(row) if self._is_special(symbol)}
-        segments = [k for k in range(begin, past) if int(rows.segment_symbol[k]) in read]
-        items = [item for segment in segments for item in self._items_after(segment)]
-        spend(NS_PER_ITEM * (1 + len(items)))
+        symbols = rows.segment_symbol[begin:past]
+        spend(NS_PER_ROW + NS_PER_SEGMENT * len(symbols) + NS_PER_ITEM * len(read))
+        waiting = np.flatnonzero(np.isin(symbols, list(read))).tolist()
+        items = [item for segment in waiting for item in self._items_after(begin + segment)]
         settle_ranks((origin for _, origin in items), self._origins, self._ways_out)
         return 1 + min((rest + self._origins[origin] for rest, origin in items), default=FAR)
 
@@ -80,6 +84,7 @@ class Ranks:
         rows = self._machine.rows
         items = slice(*rows.segment_first[segment : segment + 2].tolist())
         dots, origins = rows.item_dot[items].tolist(), rows.item_origin[items].tolist()
+        spend(NS_PER_ITEM * len(dots))
         return [(self._dots[dot + 1], origin) for dot, origin in zip(dots, origins, strict=True)]
 
     @cached_property
