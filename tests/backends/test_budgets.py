@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -164,3 +165,111 @@ def test_a_step_is_bounded_with_proper_tokenization_too(seconds: float) -> None:
     else:
         with pytest.raises(LimitExceeded, match="step_seconds"):
             matcher.advance(token)
+
+
+def refusal(call: Any) -> tuple[str, float, str] | None:
+    """What a call is refused for; None if it is not."""
+    try:
+        call()
+    except LimitExceeded as error:
+        return error.limit, error.value, str(error)
+    return None
+
+
+@pytest.mark.parametrize(("constraint", "backend", "options"), COMPILES)
+def test_a_refused_compile_is_refused_again(constraint: Constraint, backend: str, options: Any) -> None:
+    vocab = vocabulary()
+    vocab.trie  # noqa: B018 - as above
+    seconds = 0.002
+
+    def compile_within() -> None:
+        tokdfa.compile(constraint, vocab, backend=backend, compile_seconds=seconds, **options)
+
+    first = refusal(compile_within)
+    assert first is not None
+    assert first[:2] == ("compile_seconds", seconds)
+    assert [refusal(compile_within) for _ in range(5)] == [first] * 5
+    # whoever has more goes on, and leaves everything made behind
+    for other, other_backend, other_options in ((constraint, backend, options), *COMPILES[:3]):
+        plenty = {"compile_seconds": 100.0, "compile_mb": 2_000.0, **other_options}
+        tokdfa.compile(other, vocab, backend=other_backend, **plenty)
+        assert refusal(compile_within) == first
+    seconds = 0.0015
+    assert refusal(compile_within) is not None  # with less, too
+    fresh = vocabulary()
+    fresh.trie  # noqa: B018
+    seconds, vocab = 0.002, fresh
+    assert refusal(compile_within) == first
+
+
+@pytest.mark.parametrize(("constraint", "backend", "options", "text"), STEPS)
+def test_a_refused_step_is_refused_again(constraint: Constraint, backend: str, options: Any, text: bytes) -> None:
+    small = Budget(0.000_05, 256, "step")
+
+    def steps(matcher: Any) -> list[Any]:
+        """What is refused of a text's steps within a small budget; those are then made without one."""
+        found = []
+        out = tokdfa.allocate_mask(matcher.vocab.size)
+        for byte in (*text, None):
+            calls = [lambda: matcher.fill_mask(out)]
+            if byte is not None:
+                calls += [lambda: matcher.allows(byte), lambda: matcher.advance(byte)]  # noqa: B023
+            for call in calls:
+                before = len(matcher.tokens)
+                with spending(small, "a step"):
+                    found.append(refusal(call))
+                if found[-1] is not None:
+                    for _ in range(3):
+                        with spending(small, "a step"):
+                            assert refusal(call) == found[-1]
+                    if byte is None or call is not calls[-1]:
+                        call()  # made with the budget of a step, and kept
+                        with spending(small, "a step"):
+                            assert refusal(call) == found[-1]
+                if byte is not None and call is calls[-1] and len(matcher.tokens) == before:
+                    matcher.advance(byte)
+        return found
+
+    compiled = tokdfa.compile(constraint, vocabulary(), backend=backend, **options)
+    first = steps(compiled.start())
+    assert any(one is not None for one in first)
+    # another matcher of the constraint, which finds everything made, and a fork that goes back
+    assert steps(compiled.start()) == first
+    matcher = compiled.start().fork()
+    for byte in text:
+        matcher.advance(byte)
+    matcher.rollback(len(text))
+    assert steps(matcher) == first
+    # a constraint, a vocabulary and tables of its own
+    assert steps(tokdfa.compile(constraint, vocabulary(), backend=backend, **options).start()) == first
+
+
+def test_no_budget_reads_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the clocks say, the same work is refused."""
+    import time
+
+    found = []
+    for speed in (0, 10**15):
+        for name in ("perf_counter_ns", "monotonic_ns", "time_ns", "thread_time_ns", "process_time_ns"):
+            ticks = iter(range(0, 10**30, speed + 1))
+            monkeypatch.setattr(time, name, lambda ticks=ticks: next(ticks))
+        vocab = vocabulary()
+        vocab.trie  # noqa: B018
+        for constraint, backend, options in COMPILES[4:6]:
+            plan = {"backend": backend, "compile_seconds": 0.002, **options}
+            found.append(refusal(partial(tokdfa.compile, constraint, vocab, **plan)))
+    assert None not in found
+    assert found[:2] == found[2:]
+
+
+def test_a_limit_that_is_no_budget_is_met_again() -> None:
+    options: dict[str, Any] = {"conflicts": "shift", "max_search": 500}
+    compiled = tokdfa.compile(Grammar(DEEP), vocabulary(), backend="cfg_fsm", **options)
+    outcomes = []
+    for _ in range(3):
+        matcher = compiled.start()
+        outcomes.append(refusal(lambda matcher=matcher: list(map(matcher.advance, b"abab"))))
+        assert outcomes[-1] is not None
+        token = b"abab"[len(matcher.tokens)]
+        assert refusal(lambda matcher=matcher, token=token: matcher.advance(token)) == outcomes[-1]
+    assert outcomes == [outcomes[0]] * 3

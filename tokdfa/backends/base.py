@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 from tokdfa.backends.matcher import Matcher, StateMatcher
 from tokdfa.backends.max_tokens import EndingMatcher, shortest_path
@@ -29,6 +30,7 @@ from tokdfa.core import budget, notices
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.jit import expect_first_mask
 from tokdfa.core.nesting import ROOM, with_room
+from tokdfa.core.refusals import Costs, Refusals
 from tokdfa.errors import LimitExceeded, TokdfaError, UnknownNameError, UnsupportedConstraint
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
@@ -90,6 +92,9 @@ class Backend(ABC):
                 raise UnknownNameError(f"option of backend {self.name}", name, self.settings)
             self.settings[name] = next(option for option in self.options if option.name == name).check(value)
         self.compile_budget, self.step_budget = self._budget("compile"), self._budget("step")
+        #: The options that bound no work.
+        bounds = {option.name for option in BUDGET_OPTIONS}
+        self._unlimited = tuple((name, str(value)) for name, value in self.settings.items() if name not in bounds)
         #: Kinds of constraints of which was said that kernels may have to be compiled.
         self._expected: set[str] = set()
 
@@ -126,12 +131,23 @@ class Backend(ABC):
             self._expected.add(constraint.kind)
             expect_first_mask(self.name, constraint.kind)
 
+        costs, key = _costs_of(self.vocab), (type(self), self._unlimited, constraint)
+
         def compile_once() -> tuple[CompiledConstraint, tuple[Any, ...]]:
             with (
                 notices.collecting() as found,
                 budget.spending(self.compile_budget, lambda: f"compiling {constraint.kind} {constraint.name!r}"),
             ):
-                compiled = self._compile(constraint)
+                account = budget.ruling()
+                if account is None or account.work_done:  # what is compiled is a part of something
+                    return self._compile(constraint), tuple(found)
+                costs.check(key, account)
+                try:
+                    compiled = self._compile(constraint)
+                except LimitExceeded as error:
+                    costs.refused(key, account, error)
+                    raise
+                costs.done(key, account)
             return compiled, tuple(found)
 
         is_first = notices.is_outermost()
@@ -173,6 +189,15 @@ class Backend(ABC):
     def _load_tables(self, tables: Any, constraint: Constraint) -> CompiledConstraint:
         """The compiled constraint whose `_save_tables` gave these tables."""
         raise NotImplementedError
+
+
+_costs: WeakKeyDictionary[Vocabulary, Costs] = WeakKeyDictionary()
+
+
+def _costs_of(vocab: Vocabulary) -> Costs:
+    """What compiles for a vocabulary took, kept with it."""
+    found = _costs.get(vocab)
+    return _costs.setdefault(vocab, Costs()) if found is None else found
 
 
 #: The budget of some limits; nearly all compiles have the same.
@@ -237,6 +262,8 @@ class CompiledConstraint(ABC):
         self.working = budget.spending(budget.STEP, f"a step of {backend_name}")
         self.phases = Phases()
         self.sizes: dict[str, int] = {}
+        #: Steps that were refused.
+        self.refusals = Refusals()
         self.ends: dict[Any, ShortestEnds] = {}
 
     def __repr__(self) -> str:
@@ -255,11 +282,11 @@ class CompiledConstraint(ABC):
         """
         tokens = () if type(context) is tuple and not context else as_tokens(context, self.vocab.size, "context")
         matcher = self._start(tokens)
-        matcher.origin = self, tokens
+        matcher.origin, matcher.refusals = (self, tokens), self.refusals
         if max_tokens is None:
             return matcher
         ending = EndingMatcher.start(self, matcher, as_integer(max_tokens, "max_tokens", 0))
-        ending.origin = matcher.origin
+        ending.origin, ending.refusals = matcher.origin, self.refusals
         return ending
 
     def shortest_completion(self, matcher: Matcher) -> list[int]:

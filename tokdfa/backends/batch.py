@@ -68,7 +68,7 @@ def _fill_together(rows: Iterable[tuple[Matcher, Mask]], threads: int, errors: l
     groups: dict[int, list[tuple[Matcher, Mask]]] = {}
     for matcher, row in rows:
         lock: object = matcher
-        if isinstance(matcher, StateMatcher) and matcher.store is not None:
+        if isinstance(matcher, StateMatcher) and matcher.store is not None and not matcher.refusals:
             if matcher.store.fill(matcher.state, row):
                 continue
             lock = matcher.store.lock

@@ -15,7 +15,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.forced import find_forced_bytes, find_forced_tokens
 from tokdfa.core.arguments import as_integer, as_token
-from tokdfa.errors import ArgumentError, TokdfaError, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, LimitExceeded, TokdfaError, TokenRefused, UnsupportedConstraint
 from tokdfa.mask import INT32
 from tokdfa.vocabulary.mask_store import write_tokens_kernel
 
@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.situation_source import SituationSource
+    from tokdfa.core.budget import spending
+    from tokdfa.core.refusals import Refusals
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.mask_store import MaskStore
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
+ResultT = TypeVar("ResultT")
 #: So many steps are kept for a constraint, about 100 bytes each.
 KEPT_STEPS = 200_000
 
@@ -38,6 +41,9 @@ class Startable(Protocol):
 
     def start(self, context: Sequence[int] = ()) -> Matcher:
         """A matcher before the first token."""
+
+    #: The budget of a step.
+    working: spending
 
     def shortest_completion(self, matcher: Matcher) -> list[int]:
         """The fewest tokens to an end from where one of its matchers is."""
@@ -86,6 +92,9 @@ class Matcher(ABC):
         #: What it was started from, and with which context.
         self.origin: tuple[Startable, tuple[int, ...]] | None = None
 
+        #: Steps that were refused, of all matchers of the constraint; None for one that nobody started.
+        self.refusals: Refusals | None = None
+
     def __repr__(self) -> str:
         condition = "finished" if self.is_finished() else "may end" if self.can_end() else "must go on"
         return f"<{type(self).__name__}: {condition}>"
@@ -104,11 +113,32 @@ class Matcher(ABC):
         if self.is_finished():
             self._fill_after_end(out)
         else:
-            self._fill_mask(out)
+            self._limited("mask", -1, self._fill_mask, out)
 
     def _fill_after_end(self, out: Mask) -> None:
         """Write the mask of a finished matcher: the end tokens, so that some logit is finite."""
         out[:] = masks.mask_from_ids(self.vocab.end_tokens, self._size)
+
+    def _limited(self, step: str, token: int, do: Callable[[Any], ResultT], argument: Any) -> ResultT:
+        """What `do` returns of its argument; what it refuses is refused again (`tokdfa.core.refusals`)."""
+        if self.refusals:
+            self._check_refusals(step, token)
+        try:
+            return do(argument)
+        except LimitExceeded as error:
+            if self.refusals is not None and self.origin is not None:
+                self.refusals.note(self._place(step, token), error, self.origin[0].working.budget)
+            raise
+
+    def _check_refusals(self, step: str, token: int) -> None:
+        assert self.refusals is not None
+        assert self.origin is not None
+        self.refusals.check(self._place(step, token), self.origin[0].working.budget)
+
+    def _place(self, step: str, token: int) -> Hashable:
+        """A step and the tokens before it, for `refusals`."""
+        assert self.origin is not None
+        return type(self), step, token, self.origin[1], self.tokens
 
     def _fit(self, out: Mask) -> Mask:
         """`out` as an array that fits, which is noted."""
@@ -129,7 +159,7 @@ class Matcher(ABC):
         if self.is_finished():
             self._refuse_after_end(token)
             return
-        self._advance(token)
+        self._limited("advance", token, self._advance, token)
         self._tokens.append(token)
 
     def _refuse_after_end(self, token: int) -> None:
@@ -146,7 +176,7 @@ class Matcher(ABC):
             token = as_token(token)
         if self.is_finished():
             return token in self.vocab.end_token_set
-        return 0 <= token < self._size and self._allows(token)
+        return 0 <= token < self._size and self._limited("advance", token, self._allows, token)
 
     @abstractmethod
     def can_end(self) -> bool:
@@ -169,7 +199,7 @@ class Matcher(ABC):
         """An independent matcher in the same state."""
         twin = self._fork()
         twin._tokens = self._tokens.copy()
-        twin.origin = self.origin
+        twin.origin, twin.refusals = self.origin, self.refusals
         return twin
 
     @abstractmethod
@@ -341,6 +371,8 @@ class StateMatcher(Matcher, Generic[StateT]):
     def fill_mask(self, out: Mask) -> None:
         if out is not self._fitting:
             out = self._fit(out)
+        if self.refusals:
+            self._check_refusals("mask", -1)
         if self._packed:
             packed = self._packed.get(self.state)
             if packed is not None:
@@ -354,7 +386,7 @@ class StateMatcher(Matcher, Generic[StateT]):
         if self.state is self.FINISHED:
             self._fill_after_end(out)
         else:
-            self._fill_mask(out)
+            self._limited("mask", -1, self._fill_mask, out)
 
     def _fill_mask(self, out: Mask) -> None:
         self._fill(self.state, out)
@@ -362,6 +394,8 @@ class StateMatcher(Matcher, Generic[StateT]):
     def advance(self, token: int) -> None:
         if type(token) is not int:
             token = as_token(token)
+        if self.refusals:
+            self._check_refusals("advance", token)
         following = self._steps.get((self.state, token)) if self._steps else None
         if following is None:
             if not 0 <= token < self._size:
@@ -369,7 +403,7 @@ class StateMatcher(Matcher, Generic[StateT]):
             if self.state is self.FINISHED:
                 self._refuse_after_end(token)
                 return
-            following = self._next(token)
+            following = self._limited("advance", token, self._next, token)
             if following is None:
                 raise TokenRefused(token, self._why_refused(token))
         self._history.append(self.state)

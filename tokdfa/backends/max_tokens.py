@@ -150,6 +150,9 @@ class EndingMatcher(Matcher):
     def _fork(self) -> EndingMatcher:
         return EndingMatcher(self._compiled, self.inner.fork(), self._max_tokens)
 
+    def _place(self, step: str, token: int) -> Hashable:
+        return self._max_tokens, super()._place(step, token)
+
     def whereabouts(self) -> Hashable:
         return self.tokens_left, self.inner.whereabouts()
 

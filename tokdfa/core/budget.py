@@ -11,7 +11,7 @@ The budget belongs to the thread: whoever starts a compile or a step opens it (`
 towards it without passing anything on. The outermost one rules: what a step makes lazily counts towards the step.
 
 Past the budget these functions raise `LimitExceeded`. A caller must leave what is shared whole: a table that only grows
-may keep the entries that are finished.
+may keep the entries that are finished. What was refused is refused again (`tokdfa.core.refusals`).
 """
 
 from __future__ import annotations
@@ -88,6 +88,13 @@ class spending:  # noqa: N801 - used as a verb: with spending(budget, "the mask 
         """Nanoseconds of work counted so far."""
         return self.budget.work - self.work_left
 
+    def refuse_beyond(self, work: int, nbytes: int) -> None:
+        """Raise what `spend` raises if the budget has less than this in all."""
+        if work > self.budget.work:
+            raise _out_of_work(self)
+        if nbytes > self.budget.bytes:
+            raise _out_of_memory(self)
+
     def __enter__(self) -> spending:
         if _thread.account is None:
             budget = self.budget
@@ -121,16 +128,34 @@ def spend(work: int, nbytes: int = 0) -> None:
         return
     account.work_left = left = account.work_left - work
     if left < 0:
-        raise _exceeded(account, "seconds", f"{account.budget.seconds:g} s of work", account.budget.seconds)
+        raise _out_of_work(account)
     if nbytes:
         account.bytes_left = left = account.bytes_left - nbytes
         if left < 0:
-            raise _exceeded(account, "mb", f"{account.budget.megabytes:g} MB", account.budget.megabytes)
+            raise _out_of_memory(account)
 
 
 def hold(nbytes: int) -> None:
     """Count bytes that are kept, or with a negative number given back, as `spend` does."""
     spend(0, nbytes)
+
+
+def ruling() -> spending | None:
+    """The account that the work of this thread counts towards, None without one."""
+    return _thread.account
+
+
+def unit_of(error: LimitExceeded, budget: Budget) -> str:
+    """What of a budget is used up, "seconds" or "mb"; "" for any other limit."""
+    return error.limit.removeprefix(f"{budget.kind}_") if is_spent(error) else ""
+
+
+def _out_of_work(account: spending) -> LimitExceeded:
+    return _exceeded(account, "seconds", f"{account.budget.seconds:g} s of work", account.budget.seconds)
+
+
+def _out_of_memory(account: spending) -> LimitExceeded:
+    return _exceeded(account, "mb", f"{account.budget.megabytes:g} MB", account.budget.megabytes)
 
 
 def _exceeded(account: spending, unit: str, limit: str, value: float) -> LimitExceeded:
