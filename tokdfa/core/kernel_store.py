@@ -189,9 +189,11 @@ class KernelStore(_Cache):  # type: ignore[misc, unused-ignore]
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if self._is_enabled and not data.library.has_dynamic_globals:
-            self._write(sig, data)
-        self._end(sig, data.codegen)
+        try:
+            if self._is_enabled and not data.library.has_dynamic_globals:
+                self._write(sig, data)
+        finally:
+            self._end(sig, data.codegen)
 
     def _end(self, sig: Any, codegen: Any) -> None:
         if self._is_part:
@@ -247,9 +249,14 @@ class KernelStore(_Cache):  # type: ignore[misc, unused-ignore]
     def _packed(self, result: Any) -> bytes:
         """The bytes of a file. Of a part its code is kept as LLVM has it; of a kernel the machine's, and nothing that
         could be linked into others, for which there are parts.
+
+        Raises KeyboardInterrupt for an interrupt that came while LLVM called Python with the machine's code: ctypes,
+        by which it does, prints exceptions and goes on, so only that the code is missing tells.
         """
         description, library = result.fndesc, result.library
         description.typemap = description.calltypes = None  # numba does so, too: they may not be picklable
+        if not self._is_part and library._compiled_object is None:
+            raise KeyboardInterrupt(f"while the code of {description.qualname} was made")
         code = library.bitcode() if self._is_part else library._get_compiled_object()
         return bytes(dumps((code, description, result.environment, result.signature, result.reload_init)))
 
