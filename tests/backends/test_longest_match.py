@@ -47,7 +47,7 @@ def compiled(cfg, backend, options):
     if backend == "earley_trie":
         return CompiledEarley(constraint, BYTES, cfg, dict(EarleyTrie(BYTES, **options).settings), Phases())
     chosen, program = dict(PushdownTrie(BYTES, **options).settings), lower_grammar(cfg, longest=True)
-    return CompiledPushdown(constraint, BYTES, program, chosen, Phases(), blocked=find_blocked(cfg))
+    return CompiledPushdown(constraint, BYTES, program, chosen, Phases(), cfg=cfg)
 
 
 def start(text, backend, options, vocab=BYTES):

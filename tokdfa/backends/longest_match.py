@@ -121,18 +121,23 @@ class ProvedGrammars:
         self,
         constraint: Constraint,
         cfg: Cfg,
-        available: Bools,
+        vocab: Vocabulary,
+        is_spelled: bool,
         *,
         longest: bool = True,
         components: Components | None = None,
     ) -> Blocked | None:
-        """`find_blocked` of the grammar that was read of a constraint."""
+        """`find_blocked` of the grammar that was read of a constraint, with the bytes that are tokens by themselves.
+
+        `is_spelled`: whether these end every lexeme from everywhere. If not, tokens are searched for a way to an end
+        anyhow, and the grammar is judged with all bytes.
+        """
         if not isinstance(constraint, Grammar):
             return None  # one lexeme, or JSON, whose lexemes end before bytes that do not go on with them
-        verdict = self._kept(constraint, longest, available.tobytes())
+        available = vocab.single_byte_tokens if is_spelled and not vocab.single_byte_tokens.all() else None
+        verdict = self._kept(constraint, longest, b"" if available is None else available.tobytes())
         if not verdict.is_known:
-            some = None if available.all() else available
-            verdict.found = find_blocked(cfg, longest=longest, available=some, components=components)
+            verdict.found = find_blocked(cfg, longest=longest, available=available, components=components)
             verdict.is_known = True
         return verdict.found
 

@@ -162,11 +162,11 @@ class CompiledEarley(CompiledSituations):
         self._ranks = Ranks(self.machine)
         self.sizes = self._sizes()
         components = self.machine.lexer.components
+        is_spelled = SpelledComponents(components, vocab.single_byte_tokens).everywhere
         with phases.measure("proof"):
-            blocked = PROVED.blocked(
-                constraint, cfg, vocab.single_byte_tokens, longest=settings["lexer"] == "longest", components=components
-            )
-        complete = blocked is None and SpelledComponents(components, vocab.single_byte_tokens).everywhere
+            longest = settings["lexer"] == "longest"
+            blocked = PROVED.blocked(constraint, cfg, vocab, is_spelled, longest=longest, components=components)
+        complete = is_spelled and blocked is None
         #: Without a rank by the bytes that occur in tokens there is no way to an end.
         self._possible = None if complete else Ranks(self.machine, SpelledComponents(components, vocab.used_bytes))
         self._begin(self.machine.start, complete, blocked)

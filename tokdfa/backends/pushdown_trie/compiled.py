@@ -22,7 +22,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.coaccessible import LACKS_BYTES, CoaccessibleSearch
-from tokdfa.backends.longest_match import MOST_SEARCHED, NO_END_FOUND, settle
+from tokdfa.backends.longest_match import MOST_SEARCHED, NO_END_FOUND, PROVED, settle
 from tokdfa.backends.matcher import StateMatcher, StepMemo
 from tokdfa.backends.pushdown_trie.arrays import M_CLOSED, M_NODES, M_ROWS
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Phases
     from tokdfa.backends.longest_match import Blocked
     from tokdfa.constraint import Constraint
-    from tokdfa.grammar.cfg import OpenNames
+    from tokdfa.grammar.cfg import Cfg, OpenNames
     from tokdfa.mask import Mask
     from tokdfa.program.program import Program
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -63,7 +63,10 @@ NS_PER_WALK, NS_PER_NODE = 20_000, 10
 
 
 class PushdownTables(CompiledConstraint):
-    """The program of a constraint, the machine that runs it, and the masks and steps made so far."""
+    """The program of a constraint, the machine that runs it, and the masks and steps made so far.
+
+    `cfg`: the grammar that the program was lowered from, if it is one and read by longest match.
+    """
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class PushdownTables(CompiledConstraint):
         settings: dict[str, Any],
         phases: Phases,
         pool: Pool | None = None,
-        blocked: Blocked | None = None,
+        cfg: Cfg | None = None,
     ) -> None:
         super().__init__(constraint, vocab, "pushdown_trie")
         self.settings, self.phases = settings, phases
@@ -87,6 +90,10 @@ class PushdownTables(CompiledConstraint):
         with self.lock:
             self.bound = BoundProgram(program, pool.automata, anew=not settings["shared_automata"])
         self.filler = Filler(settings["partition"], settings["subtrees"])
+        blocked: Blocked | None = None
+        if cfg is not None and program.longest:
+            with phases.measure("proof"):
+                blocked = PROVED.blocked(constraint, cfg, vocab, self.bound.is_spelled)
         #: Whether every beginning of a text can be finished: the bytes that this takes are tokens, and no lexeme
         #: swallows what should follow it.
         self.complete = self.bound.is_spelled and blocked is None

@@ -46,7 +46,6 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
-from tokdfa.backends.longest_match import PROVED
 from tokdfa.backends.proper import WithProper, remembering
 from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher, PushdownTables
 from tokdfa.backends.pushdown_trie.fill import Filler
@@ -66,8 +65,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from tokdfa.backends.longest_match import Blocked
     from tokdfa.constraint import Constraint
+    from tokdfa.grammar.cfg import Cfg
     from tokdfa.json_schema.document import Dropped
     from tokdfa.json_schema.unique_items import Location
     from tokdfa.program.program import Program
@@ -125,7 +124,7 @@ class PushdownTrie(WithProper):
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
         phases, dropped = Phases(), ()  # type: tuple[Phases, tuple[Dropped, ...]]
         locations: list[Location] | None = None
-        blocked: Blocked | None = None
+        cfg: Cfg | None = None
         pool = pool_of(self.vocab, self.settings["shared_mb"]) if self.settings["shared"] else Pool(self.vocab)
         if isinstance(constraint, JsonSchema):
             began = time.perf_counter_ns()
@@ -145,15 +144,12 @@ class PushdownTrie(WithProper):
                 longest = lexer == "longest" or (lexer == "auto" and not schemas)
                 program = lower_grammar(cfg, longest=longest, schema=programs)
                 dropped = tuple(programs.dropped)
-            if longest:
-                with phases.measure("proof"):
-                    blocked = PROVED.blocked(constraint, cfg, self.vocab.single_byte_tokens)
         else:
             from tokdfa.program.lower import lower_regular
 
             with phases.measure("lower"):
                 program = lower_regular(constraint)
-        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool, blocked)
+        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, pool, cfg)
         compiled.dropped, compiled.locations = dropped, locations or ()
         return compiled
 
@@ -163,8 +159,8 @@ class PushdownTrie(WithProper):
         phases = Phases()
         with phases.measure("load"):
             program, *_ = read_program(io.BytesIO(tables[0]))
-            blocked = _blocked(constraint, program, self.vocab)
-        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, blocked=blocked)
+            cfg = _grammar_of(program, constraint)
+        compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, cfg=cfg)
         compiled.dropped = tables[1]
         compiled.locations = _locations(constraint, self.settings)
         return remembering(compiled)
@@ -211,8 +207,8 @@ class CompiledPushdown(PushdownTables):
                 backend = PushdownTrie(vocab, **settings)
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
-            blocked = _blocked(constraint, program, backend.vocab)
-        compiled = cls(constraint, backend.vocab, program, backend.settings, phases, blocked=blocked)
+            cfg = _grammar_of(program, constraint)
+        compiled = cls(constraint, backend.vocab, program, backend.settings, phases, cfg=cfg)
         if dropped:
             from tokdfa.json_schema.document import Dropped
 
@@ -234,14 +230,14 @@ def _locations(constraint: Constraint, settings: Mapping[str, Any]) -> Sequence[
     return remembered_locations(constraint) or ()
 
 
-def _blocked(constraint: Constraint, program: Program, vocab: Vocabulary) -> Blocked | None:
-    """Why the longest match may keep texts of a program that was saved from their end, if it may."""
+def _grammar_of(program: Program, constraint: Constraint) -> Cfg | None:
+    """The grammar of a program that was saved, if it is read by longest match."""
     if not program.longest:
         return None
     from tokdfa.grammar.lark_reader import read_grammar
 
     assert isinstance(constraint, Grammar)
-    return PROVED.blocked(constraint, read_grammar(constraint), vocab.single_byte_tokens)
+    return read_grammar(constraint)
 
 
 @cache
