@@ -265,7 +265,10 @@ def test_options_that_a_tokenizer_does_not_take(made: Any, folder: Path) -> None
             (name, True)
             for name in ("<|im_end|>", "<｜User｜>", "<think>", "</think>", "</tool_call>", "[INST]", "[/INST]")
         ),
-        *((name, True) for name in ("<start_of_turn>", "<unused12>", "<arg_key>", "<minimax:tool_call>", "<|a b|>")),
+        *(
+            (name, True)
+            for name in ("<start_of_turn>", "<image>", "<unused12>", "<arg_key>", "<minimax:tool_call>", "<|a b|>")
+        ),
         *((name, False) for name in ("<table>", "</h1>", "<code>", "\n\n", "  ", "[x]", "<", "<0x0A>", "word", "<a b")),
     ],
 )
@@ -398,6 +401,38 @@ class TestTransformers:
         assert not named.allows(close)
         as_text = tokdfa.compile(tokdfa.Regex(r"[\s\S]*"), load_tokenizer(copy, special_tokens=[])).start()
         assert as_text.allows(close)
+
+    def test_a_model_with_fewer_logits_than_tokens(self, made: Any) -> None:
+        """Its tokenizer has a token for images at the end, as that of Gemma 3 does."""
+        import torch
+
+        import tokdfa
+
+        transformers: Any = pytest.importorskip("transformers")
+        copy = tokenizers.Tokenizer.from_str(made.to_str())
+        copy.add_special_tokens(["<image>"])
+        fast = transformers.PreTrainedTokenizerFast(tokenizer_object=copy, eos_token=END)
+        config = transformers.LlamaConfig(
+            vocab_size=len(fast) - 1, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+            bos_token_id=None, eos_token_id=fast.eos_token_id, pad_token_id=None,
+        )  # fmt: skip
+        torch.manual_seed(0)
+        model = transformers.LlamaForCausalLM(config).eval()
+        prompt = torch.tensor([fast.encode("x")])
+        for constrained in (
+            tokdfa.constrain(["yes", "no"], fast, model),
+            tokdfa.constrain(["yes", "no"], fast, size=len(fast) - 1),
+            tokdfa.constrain(["yes", "no"], fast),
+        ):
+            output = model.generate(prompt, logits_processor=[constrained.logits_processor()], max_new_tokens=9)
+            assert fast.decode(output[0, 1:], skip_special_tokens=True) in ("yes", "no")
+        copy.add_tokens(["a word"])
+        wide = transformers.PreTrainedTokenizerFast(tokenizer_object=copy, eos_token=END)
+        with pytest.raises(VocabularyError, match=r"spells b'a word'.*resize_token_embeddings"):
+            tokdfa.constrain(["yes"], wide, model)
+        other = tokdfa.constrain(["yes"], wide).logits_processor()
+        with pytest.raises(TokdfaError, match="those past the logits spell text"):
+            model.generate(prompt, logits_processor=[other], max_new_tokens=9)
 
     @needs_smollm2
     def test_smollm2_by_its_own_json(self) -> None:

@@ -124,3 +124,29 @@ def test_inconsistent_vocabularies_are_refused(arguments: tuple[object, ...], me
 def test_dicts_with_faults_are_refused(tokens: dict[object, object], ends: object, message: str) -> None:
     with pytest.raises(VocabularyError, match=message):
         Vocabulary.from_dict(tokens, ends)  # type: ignore[arg-type]
+
+
+def test_logits_narrower_than_the_tokens_leave_out_what_spells_nothing() -> None:
+    """As of Gemma 3: a token for images, and no logit for it."""
+    tokens = [b"a", b"b", b"", b"", b""]
+    cut = Vocabulary(tokens, [2, 4], {3: "<image>", 4: "<turn>"}, size=3)
+    assert (cut.size, cut.end_tokens, cut.special_tokens) == (3, (2,), {2: "<end>"})
+    assert cut.fingerprint == Vocabulary(tokens[:3], [2]).fingerprint
+    assert Vocabulary(tokens, [2, 4], {3: "<image>"}, size=4).special_tokens == {2: "<end>", 3: "<image>"}
+    with pytest.raises(VocabularyError, match="5 tokens do not fit a logit width of 2: no end token is left"):
+        Vocabulary(tokens, [2, 4], size=2)
+    with pytest.raises(VocabularyError, match="5 tokens do not fit a logit width of 1: token 1 spells b'b'"):
+        Vocabulary(tokens, [0, 2], size=1)
+
+
+def test_one_model_in_two_forms_fits() -> None:
+    one = Vocabulary([b"a", b"<think>", b"", b""], [2, 3])
+    assert one.difference(one) == ""
+    assert one.difference(Vocabulary([b"a", b"", b"", b""], [3], {1: "<think>", 2: "</s>"})) == ""
+    for other, why in (
+        (Vocabulary([b"a", b"<think>", b"", b""], [2], size=5), "4 against 5 tokens"),
+        (Vocabulary([b"b", b"<think>", b"", b""], [2, 3]), "token 0 spells b'a' against b'b'"),
+        (Vocabulary([b"a", b"<think>", b"", b"c"], [2]), ""),
+        (Vocabulary([b"a", b"", b"", b""], [1]), "texts end with [2, 3] against [1]"),
+    ):
+        assert one.difference(other) == why

@@ -36,7 +36,7 @@ WORDS = frozenset(
     )
 )
 #: Words that are tags of HTML as well, so that they make no marker when they are the whole name.
-_TAGS = frozenset(("code", "output", "object", "text", "img", "video", "audio", "image"))
+_TAGS = frozenset(("code", "output", "object", "text", "img"))
 _FORMS = re.compile(r"<\|.*\|>|<｜.*｜>|\[/?[A-Z][A-Z0-9_ -]*\]", re.DOTALL)
 _TAG = re.compile(r"</?([A-Za-z][\w:. -]*)>")
 
