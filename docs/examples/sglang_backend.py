@@ -91,7 +91,7 @@ class Backend(BaseGrammarBackend):  # type: ignore[misc]
 
     def compile(self, kind: str, text: str) -> BaseGrammarObject:
         try:
-            return Grammar(self.constraints.compile(read_request(kind, text), self.vocabulary))
+            return Grammar(self.constraints.compile(read_request(kind, text, self.vocabulary), self.vocabulary))
         except TokdfaError as error:
             return InvalidGrammarObject(str(error))
 

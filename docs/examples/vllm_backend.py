@@ -77,7 +77,9 @@ class Backend(StructuredOutputBackend):  # type: ignore[misc]
 
     def compile_grammar(self, request_type: Any, grammar_spec: str) -> Grammar:
         """`request_type`: a StructuredOutputOptions. Raises tokdfa's errors."""
-        return Grammar(self.cache.compile(read_request(request_type.name, grammar_spec), self.vocabulary))
+        return Grammar(
+            self.cache.compile(read_request(request_type.name, grammar_spec, self.vocabulary), self.vocabulary)
+        )
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         return torch.from_numpy(tokdfa.allocate_mask(self.vocabulary.size, max_num_seqs))

@@ -126,6 +126,26 @@ def test_special_tokens_begin_and_end_tags() -> None:
     assert not takes(rules, [*b"a", 257, *b"B"])
 
 
+def test_markers_in_texts_are_tokens_of_the_vocabulary() -> None:
+    """As requests for models such as Qwen write them, whose ``<tool_call>`` is one token."""
+    call, called = 257, 258
+    one = {"type": "tag", "begin": "<call>\n", "content": JSON, "end": "\n</call>"}
+    formats = [
+        {"type": "triggered_tags", "triggers": ["<call>"], "tags": [one]},
+        {"type": "tags_with_separator", "tags": [one], "separator": ",", "at_least_one": True},
+        {"type": "sequence", "elements": [const("<call>\n"), JSON, const("\n</call>")]},
+        {"type": "tag", "begin": "<call>", "content": {"type": "any_text"}, "end": ["</call>", "</call>"]},
+    ]
+    for described in formats:
+        text = json.dumps({"type": "structural_tag", "format": described})
+        constrained = tokdfa.constrain(read_request("structural_tag", text, BYTES), BYTES)
+        assert takes(constrained, [call, *b'\n{"q": 1}\n', called])
+        assert not takes(constrained, [call, *b'\n{"q": 1}\n</call>'])
+        assert not takes(constrained, [*b'<call>\n{"q": 1}\n', called])
+        # without the vocabulary it is all characters, as ever
+        assert takes(tokdfa.constrain(read_request("structural_tag", text), BYTES), [*b'<call>\n{"q": 1}\n</call>'])
+
+
 def test_both_forms_are_one() -> None:
     old = {
         "structures": [{"begin": "<function=f>", "schema": SCHEMA, "end": "</function>"}],

@@ -27,7 +27,7 @@ def marked_text(written: str, vocab: Any) -> Part:
 
 
 def marked_tag(
-    begin: str, content: Part | str | None = None, end: str = "", *, vocab: Any, trigger: str | None = None
+    begin: str, content: Part | str | None = None, end: Part | str = "", *, vocab: Any, trigger: str | None = None
 ) -> Tag:
     """As `tokdfa.grammar.parts.tag`, of texts in which the names of special tokens are these tokens.
 
@@ -39,15 +39,21 @@ def marked_tag(
         trigger = None
     elif rest and (trigger is None or not first.startswith(trigger)):
         first, rest = begin, []
-    last = _cut(end, vocab)
-    if content is None and len(last) != 1:
-        content, last = up_to(text(end)), []
-    inside: Part | str | None = content
-    if content is None and rest:
-        inside, last = up_to(_part(last[0])), []
+    last: Part | str = end
+    if isinstance(end, str):
+        pieces = _cut(end, vocab)
+        last = seq(*map(_part, pieces)) if len(pieces) != 1 else _part(pieces[0])
+        if content is None:
+            content, last = up_to(last if len(pieces) == 1 else text(end)), ""
     if rest:
-        inside = seq(*map(_part, rest), inside or "")
-    return tag(_part(first), inside, seq(*map(_part, last)) if len(last) != 1 else _part(last[0]), trigger=trigger)
+        content = seq(*map(_part, rest), "" if content is None else content)
+    return tag(_part(first), content, last, trigger=trigger)
+
+
+def marker(written: str, vocab: Any) -> Part | None:
+    """The special token that is printed so, if there is one and it ends no text."""
+    pieces = _cut(written, vocab)
+    return _part(pieces[0]) if len(pieces) == 1 and isinstance(pieces[0], int) else None
 
 
 def _cut(written: str, vocab: Any) -> list[str | int]:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 KINDS = ("json", "json_object", "regex", "choice", "grammar", "ebnf", "structural_tag")
 
 
-def read_request(kind: str, text: str, **options: Any) -> Constraint:
-    """The constraint of a request. `options`: of `JsonSchema`, for its schemas.
+def read_request(kind: str, text: str, vocab: Any = None, **options: Any) -> Constraint:
+    """The constraint of a request. `options`: of `JsonSchema`, for its schemas. `vocab`: a vocabulary, or anything that
+    `load_tokenizer` takes; with it, markers in the texts of a structural tag are its special tokens.
 
     Raises UnknownNameError for a kind, ArgumentError for a text that is not what its kind wants, UnsupportedConstraint
     for what a structural tag asks that cannot be enforced, and what the constraint raises.
@@ -52,7 +53,7 @@ def read_request(kind: str, text: str, **options: Any) -> Constraint:
                 raise ArgumentError(f"choice takes a JSON array of texts, not {text[:40]!r}")
             return Choice(choices)
         case "structural_tag":
-            return read_structural_tag(_read_json(text, "structural_tag"), options)
+            return read_structural_tag(_read_json(text, "structural_tag"), options, vocab)
     return read_ebnf(text) if is_ebnf(as_text(text, "the grammar")) else Grammar(text, json_options=options)
 
 

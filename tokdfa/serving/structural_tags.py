@@ -36,6 +36,7 @@ from tokdfa.core.arguments import as_bool, as_integer, as_text
 from tokdfa.errors import ArgumentError, UnsupportedConstraint
 from tokdfa.grammar import parts
 from tokdfa.grammar.ebnf import read_ebnf
+from tokdfa.grammar.marked_tags import marked_tag, marked_text, marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,12 +44,13 @@ if TYPE_CHECKING:
     from tokdfa.grammar.parts import Part
 
 
-def read_structural_tag(described: Any, options: Mapping[str, Any]) -> Grammar:
-    """The grammar of a structural tag, given as data. `options`: those of `JsonSchema` for its schemas.
+def read_structural_tag(described: Any, options: Mapping[str, Any], vocab: Any = None) -> Grammar:
+    """The grammar of a structural tag, given as data. `options`: those of `JsonSchema` for its schemas. `vocab`: of the
+    texts in which markers such as ``<tool_call>`` are its special tokens; without one all texts are characters.
 
     Raises ArgumentError for what is none, and UnsupportedConstraint for what cannot be enforced, both with the place.
     """
-    reader = _Reader(dict(options))
+    reader = _Reader(dict(options), vocab)
     if isinstance(described, dict) and "structures" in described:
         part = reader.read(_of_old_form(described), "structural_tag")
     elif isinstance(described, dict) and "format" in described:
@@ -78,6 +80,7 @@ class _Reader:
     """Makes parts of formats. `sources`: the grammars that are imported, by name."""
 
     options: dict[str, Any]
+    vocab: Any = None
     sources: dict[str, str] = field(default_factory=dict)
 
     def read(self, described: Any, where: str) -> Part:
@@ -98,7 +101,10 @@ class _Reader:
         return make(self, described, where)
 
     def const_string(self, described: dict[str, Any], where: str) -> Part:
-        return parts.text(as_text(_member(described, "value", where), f"{where}.value"))
+        return self._text(as_text(_member(described, "value", where), f"{where}.value"))
+
+    def _text(self, written: str) -> Part:
+        return parts.text(written) if self.vocab is None else marked_text(written, self.vocab)
 
     def regex(self, described: dict[str, Any], where: str) -> Part:
         return parts.regex(as_text(_member(described, "pattern", where), f"{where}.pattern"))
@@ -154,7 +160,13 @@ class _Reader:
     def tag(self, described: dict[str, Any], where: str, trigger: str | None = None) -> parts.Tag:
         """A tag, whose content of any text reaches to the first of its ends."""
         begin, end = (_member(described, name, where) for name in ("begin", "end"))
-        first = parts.text(begin) if isinstance(begin, str) else self.read(begin, f"{where}.begin")
+
+        def made(content: Part, end: Part | str = "") -> parts.Tag:
+            if isinstance(begin, str) and self.vocab is not None:
+                return marked_tag(begin, content, end, vocab=self.vocab, trigger=trigger)
+            first = parts.text(begin) if isinstance(begin, str) else self.read(begin, f"{where}.begin")
+            return parts.tag(first, content, end, trigger=trigger)
+
         content = _member(described, "content", where)
         ends = end if isinstance(end, list) else [end]
         if (
@@ -165,9 +177,12 @@ class _Reader:
         ):
             excluded = _texts(content, "excludes", f"{where}.content")
             self.read(content, f"{where}.content")  # which refuses what cannot be enforced
-            return parts.tag(first, parts.text_until(*ends, excluded=excluded), trigger=trigger)
-        last = [parts.text(one) if isinstance(one, str) else self.read(one, f"{where}.end") for one in ends]
-        return parts.tag(first, self.read(content, f"{where}.content"), parts.choice(*last), trigger=trigger)
+            tokens = [] if self.vocab is None else [marker(one, self.vocab) for one in ends]
+            if tokens and all(tokens):
+                return made(parts.text_without(*excluded), parts.choice(*filter(None, tokens)))
+            return made(parts.text_until(*ends, excluded=excluded))
+        last = [self._text(one) if isinstance(one, str) else self.read(one, f"{where}.end") for one in ends]
+        return made(self.read(content, f"{where}.content"), parts.choice(*last))
 
     def triggered_tags(self, described: dict[str, Any], where: str) -> Part:
         triggers = _texts(described, "triggers", where)
