@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.packages import needs_smollm2, needs_torch
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -23,6 +25,16 @@ def test_examples_print_what_they_say(code: str, capsys: pytest.CaptureFixture[s
 
 def test_there_are_examples() -> None:
     assert EXAMPLES
+
+
+@needs_torch
+@needs_smollm2
+def test_the_first_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.search(r"```py\n(.*?)```", README, re.DOTALL)[1]  # type: ignore[index]
+    exec(compile(code, "README.md", "exec", dont_inherit=True), {"__name__": "readme"})
+    assert capsys.readouterr().out.splitlines() == [
+        line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")
+    ]
 
 
 def test_ci_runs_the_command_for_tests() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,27 @@ def test_conflicts_are_shifted_or_refused(tokdfa, tmp_path: Path) -> None:
     assert status == 1
     assert "Shift/Reduce" in text
     assert "earley_trie" in text
+
+
+def test_masks_of_a_schema_are_those_of_constrain(tokdfa, tmp_path: Path) -> None:
+    """The same profile; an option names another."""
+    import tokdfa as package
+    from tokdfa import mask as masks
+
+    schema = {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(schema))
+    counts = set()
+    for profile in ("generation", "all"):
+        constrained = package.constrain(schema, "bytes", profile=profile)
+        for prefix in ("", "{", '{"a": ', '{"a":', '{"a": -'):
+            matcher, mask = constrained.start(), package.allocate_mask(257)
+            if not all(matcher.allows(byte) and matcher.advance(byte) is None for byte in prefix.encode()):
+                continue
+            matcher.fill_mask(mask)
+            given = () if profile == "generation" else ("--schema-option", "profile=all")
+            status, text = tokdfa("mask", "-s", str(file), "-t", "bytes", "--prefix", prefix, *given)
+            assert status == 0
+            assert f"allowed {masks.count(mask)} of 257 tokens" in " ".join(text.split())
+            counts.add((profile, masks.count(mask)))
+    assert len(counts) > 4

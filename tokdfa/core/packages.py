@@ -21,7 +21,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "mistral": ("mistral-common", "sentencepiece", "tiktoken"),
     "llama3": ("llama-models", "tiktoken"),
-    "lm": ("torch", "transformers", "accelerate", "gguf"),
+    "lm": ("torch", "transformers", "accelerate", "gguf", "pydantic"),
     "peers": ("llguidance", "outlines-core", "glrmask", "maskforge", "lm-format-enforcer", "interegular"),
     "xgrammar": ("xgrammar", "cfgzip", "torch", "transformers"),
     "grid": ("grid-guardrail", "grid-core", "torch"),
