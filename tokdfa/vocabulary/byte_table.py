@@ -161,7 +161,7 @@ class RecognizerTable:
 
 
 @kernel
-def _step_table(table, stack, depth, byte):  # type: ignore[no-untyped-def]
+def step_table(table, stack, depth, byte):  # type: ignore[no-untyped-def]
     """The table's entry, as the walker takes it: a row, DEAD, or UNKNOWN, which stops the walk."""
     transitions, byte_class = table
     target = transitions[np.uint64(stack[depth]) + np.uint64(byte_class[byte])]
@@ -170,9 +170,9 @@ def _step_table(table, stack, depth, byte):  # type: ignore[no-untyped-def]
 
 
 #: The walk of (transitions, byte_class) with a stack of rows, setting bits in words of V + 1 bits.
-_walk_table_kernel = specialise(f"{__name__}._walk_table_kernel", _step_table, set_bit)
+_walk_table_kernel = specialise(f"{__name__}._walk_table_kernel", step_table, set_bit)
 #: The same, writing pairs of token and row: see `tokdfa.vocabulary.walker.write_pair`.
-collect_tokens_kernel = specialise(f"{__name__}.collect_tokens_kernel", _step_table, write_pair)
+collect_tokens_kernel = specialise(f"{__name__}.collect_tokens_kernel", step_table, write_pair)
 
 
 def _warm_up() -> None:

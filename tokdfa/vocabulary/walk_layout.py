@@ -1,12 +1,16 @@
-"""The walk of 004 over its own node layout, as a kernel: the last rung before ours, to be measured beside it.
+"""The walk of 004 as its source prints it, over its own node layout, as a kernel: to be measured beside ours.
 
-A node is two words of 32 bits: a token of 24 bits and a byte of 8; the size of the subtree, 22 bits, and the number of
-parents to pop, 10. Our node (`tokdfa.vocabulary.trie`) has its depth in place of the parents, and the next sibling in
-place of the size, so that nothing is ever popped. The order of nodes is the same.
+A node is one word of 64 bits, as in the source: a token of 24 bits and a byte of 8 in its lower half; the size of the
+subtree, 22 bits, and the number of parents to pop, 10, in its upper one. Our node (`tokdfa.vocabulary.trie`) has its
+depth in place of the parents, and the next sibling in place of the size, so that nothing is ever popped. The order of
+nodes is the same.
+
+The loop is that of ``add_bias_inner``: it pops at its head what the last node has left to pop, and how much that is, is
+a select and no branch, so that "is the byte allowed?" is the only branch that is mispredicted. Indices are unsigned, as
+there.
 
 With `alphabet` the bytes are mapped to the columns of the automaton's table first (alphabet compression); without it
-the table has a column for each byte, and a node takes one read less. Where nothing is skipped a node takes 5 reads
-(node, stack, alphabet, table, mask) and 2 writes (stack, mask), as 004 counts them. Source: 004 (toktrie).
+the table has a column for each byte, and a node takes one read less. Source: 004 (toktrie).
 """
 
 from __future__ import annotations
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
 PARENT_BITS = 10
 
 
-def source_nodes(trie: TokenTrie) -> npt.NDArray[np.uint32]:
-    """The nodes of a trie in the layout of 004: uint32, shape (nodes, 2). VocabularyError for one that is too large."""
+def source_nodes(trie: TokenTrie) -> npt.NDArray[np.uint64]:
+    """The nodes of a trie in the layout of 004: uint64. VocabularyError for one that is too large."""
     nodes = trie.nodes
     if trie.node_count >= 1 << 32 - PARENT_BITS or trie.depth_limit >= 1 << PARENT_BITS:
         raise VocabularyError(f"the layout of toktrie has no room for {trie.node_count} nodes {trie.depth_limit} deep")
@@ -37,12 +41,12 @@ def source_nodes(trie: TokenTrie) -> npt.NDArray[np.uint32]:
     parents = depth + 1 - np.append(depth, 0)[following]
     sizes = following - np.arange(len(nodes))
     tokens = nodes >> np.uint64(TOKEN_SHIFT) << np.uint64(8) | nodes & np.uint64(0xFF)
-    return np.stack([tokens, sizes << PARENT_BITS | parents], axis=1).astype(np.uint32)
+    return tokens | (sizes << PARENT_BITS | parents).astype(np.uint64) << np.uint64(32)
 
 
 def walk_source(
     trie: TokenTrie,
-    nodes: npt.NDArray[np.uint32],
+    nodes: npt.NDArray[np.uint64],
     table: npt.NDArray[np.int32],
     alphabet: npt.NDArray[np.uint8] | None,
     state: int,
@@ -54,32 +58,35 @@ def walk_source(
     """
     stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
     stack[0] = state
-    visited, survived = _walk_source_kernel(nodes, table, alphabet, stack, words)
+    visited, survived = walk_source_kernel(nodes, table, alphabet, stack, words)
     return visited, survived
 
 
 @kernel
-def _walk_source_kernel(nodes, table, alphabet, stack, words):  # type: ignore[no-untyped-def]
+def walk_source_kernel(nodes, table, alphabet, stack, words):  # type: ignore[no-untyped-def]
     """The loop of 004. With None for `alphabet` numba leaves that branch out."""
-    here, height, visited, survived = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    while here < len(nodes):
-        first, second = nodes[here, 0], nodes[here, 1]
-        visited += 1
-        column = np.int64(first & np.uint32(0xFF))
+    one, zero, low = np.uint64(1), np.uint64(0), np.uint64(0xFF)
+    here, stop = zero, np.uint64(len(nodes))
+    height, pops, visited, survived = zero, zero, zero, zero
+    while here < stop:
+        height -= pops
+        node = nodes[here]
+        visited += one
+        column = node & low
         if alphabet is not None:
-            column = np.int64(alphabet[column])
-        target = table[stack[height] + column]
-        size, parents = np.int64(second >> np.uint32(PARENT_BITS)), np.int64(second & np.uint32((1 << PARENT_BITS) - 1))
-        if target < 0:
-            height -= parents - 1
+            column = np.uint64(alphabet[column])
+        target = table[np.uint64(stack[height]) + column]
+        size = node >> np.uint64(32 + PARENT_BITS)
+        parents = node >> np.uint64(32) & np.uint64((1 << PARENT_BITS) - 1)
+        if target >= 0:
+            height += one
+            stack[height] = target
+            token = node >> np.uint64(8) & np.uint64(0xFFFFFF)
+            words[token >> np.uint64(5)] |= np.uint32(1) << np.uint32(token & np.uint64(31))
+            survived += one
+            pops = parents if size == one else zero
+            here += one
+        else:
+            pops = parents - one
             here += size
-            continue
-        survived += 1
-        token = first >> np.uint32(8)
-        words[token >> np.uint32(5)] |= np.uint32(1) << (token & np.uint32(31))
-        height += 1
-        stack[height] = target
-        if size == 1:
-            height -= parents
-        here += 1
-    return visited, survived
+    return np.int64(visited), np.int64(survived)

@@ -116,6 +116,10 @@ def _walk(nodes, position, end, strategy, stack, out, count):  # type: ignore[no
     return np.int64(here), np.int64(count), np.int64(visited), np.int64(skipped)
 
 
+#: The walk before it has its holes: for what runs it in Python.
+walk_in_python = _walk
+
+
 @kernel
 def stop_walk(out, here, following, target):  # type: ignore[no-untyped-def]
     """`leave` of a walk that stops wherever a step asks for it."""

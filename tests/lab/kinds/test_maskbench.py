@@ -17,9 +17,10 @@ from tokdfa.errors import ConfigError, OptionError, TokdfaError
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.kinds.maskbench import KIND
-from tokdfa.lab.measure.maskbench_plan import complete, split
-from tokdfa.lab.measure.maskbench_replay import run_case
+from tokdfa.lab.measure.maskbench_plan import Settings, complete, split, turns
+from tokdfa.lab.measure.maskbench_replay import Verbs, run_case
 from tokdfa.lab.measure.schema_corpus import SchemaCase, SchemaTest
+from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.run.execute import run
 from tokdfa.lab.run.store import open_run
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -48,18 +49,18 @@ def judged(schema: dict[str, Any], *tests: tuple[bool, Any], seconds: float = 20
     made = tuple(SchemaTest(valid, json.dumps(data)) for valid, data in tests)
     case, tokenizer = SchemaCase("made up", json.dumps(schema), made, "split"), load_tokenizer("bytes")
     backend, constraint = FakeSchemas(tokenizer.vocabulary), JsonSchema(case.schema_text)
-    return run_case(case, constraint, backend, tokenizer, seconds, to_end, lambda phase: None)
+    return run_case(case, constraint, Verbs(backend), tokenizer, seconds, to_end, lambda phase: None)
 
 
 def test_a_case_passes_if_valid_instances_go_through_and_invalid_ones_are_stopped() -> None:
     row = judged(SCHEMA, GOOD, WRONG, GOOD)
     assert (row["outcome"], row["message"], row["right_tests"], row["tests"]) == ("passed", "", 3, 3)
-    # {"a": 7 is refused at the 7: its mask counts, its commit is none
+    # {"a": 7 is refused at the 7: its mask counts, and so does the look at its bit
     assert row["tokens"] == 2 * len(TEXT) + 7
     masks, commits = (np.frombuffer(row[name], dtype="<f4") for name in ("mask_ns", "advance_ns"))
     assert len(masks) == len(commits) == row["tokens"]
     assert masks.min() > 0
-    assert np.flatnonzero(commits == 0).tolist() == [len(TEXT) + 6]
+    assert commits.min() > 0
     assert min(row["compile_ns"], row["first_ns"]) > 0
 
 
@@ -139,6 +140,48 @@ def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
     found = rows_of(tmp_path / "data", tmp_path, engines=[{**ENGINE, "options": {"how": "raise", "where": "init"}}])
     assert len(found) == len(tricks)
     assert {(row["outcome"], row["message"]) for row in found} == {("unavailable", "RuntimeError: on purpose")}
+
+
+def test_served_engines_live_on_and_take_turns_that_the_seed_draws(tmp_path: Path) -> None:
+    for number in range(6):
+        write(tmp_path / "data", str(number), {**SCHEMA}, GOOD)
+    write(tmp_path / "data", "6", {**SCHEMA, "trick": "segfault", "where": "compile"}, GOOD)
+    write(tmp_path / "data", "7", {**SCHEMA, "trick": "sleep", "where": "compile"}, GOOD)
+    engines = [ENGINE, {**ENGINE, "label": "second", "sample": 3}]
+    engines += [{**ENGINE, "label": "never", "options": {"how": "raise", "where": "init"}}]
+    rows = rows_of(tmp_path / "data", tmp_path, way="served", chunk=2, engines=engines, seconds=5.0)
+    assert len(rows) == 8 + 3 + 8
+    by_engine = {name: [row for row in rows if row["engine"] == name] for name in ("fake_schemas", "second", "never")}
+    assert [row["outcome"] for row in by_engine["fake_schemas"]] == ["passed"] * 6 + ["crash", "timeout"]
+    said = [row["message"] for row in by_engine["fake_schemas"]]
+    assert said[6:] == ["the process died of SIGSEGV during 'compile'", "'compile' took longer than 5 s"]
+    assert {row["outcome"] for row in by_engine["never"]} == {"unavailable"}
+    setups = {row["setup_ns"] for row in by_engine["fake_schemas"] if row["outcome"] == "passed"}
+    assert 1 <= len(setups) <= 3, "a process for all cases, and one more for each that died"
+    assert min(setups) > 0
+    assert {row["way"] for row in rows} == {"served"}
+
+
+def test_turns_have_every_case_of_every_engine_once_and_are_drawn() -> None:
+    names = [f"case {number}" for number in range(20)]
+    engines = [{**ENGINE, "label": label, "sample": sample} for label, sample in (("a", None), ("b", None), ("c", 5))]
+    typed = typed_settings(Settings, {"data": "x", "engines": engines, "names": names, "chunk": 4, "way": "served"})
+    found = turns(typed, 3)
+    had = {
+        label: sorted(name for turn in found if turn.engine.name == label for _, name in turn.cases) for label in "abc"
+    }
+    assert had["a"] == had["b"] == sorted(names)
+    assert len(had["c"]) == 5
+    numbers = [number for turn in found for number, _ in turn.cases]
+    assert sorted(numbers) == list(range(45))
+    firsts = [turn.engine.name for turn in found[::3]]
+    assert turns(typed, 3) == found != turns(typed, 4)
+    assert len(set(firsts)) > 1, "not always the same engine is first"
+    groups = {
+        label: [[name for _, name in turn.cases] for turn in found if turn.engine.name == label] for label in "ab"
+    }
+    assert groups["a"] == groups["b"], "the same cases in the same order"
+    assert groups["a"] != [names[start : start + 4] for start in range(0, 20, 4)]
 
 
 def test_a_suite_refers_to_its_remotes(tmp_path: Path) -> None:

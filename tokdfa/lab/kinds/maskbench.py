@@ -10,12 +10,14 @@ An *engine* is a backend with options, and with those of `tokdfa.constraint.Json
 in the same order. One that is too slow for all may get a *sample*: the first so many cases of one seeded shuffle, so
 smaller samples are in larger ones; reports set the other engines beside it on the same sample.
 
-An item is a *chunk*: one engine, and about 25 cases one after another in one process, with a limit on the time of a
-case and on memory (`tokdfa.lab.measure.cases`). The engine is created and warmed up on a small schema
-first, so what it makes once for a vocabulary is there, and what it shares between schemas stays from case to case;
-every schema is compiled anew. With ``chunk: 1`` no case finds anything of another. Engines take turns, chunk by chunk.
-The garbage collector is off while a case is measured and runs after it; one thread
-(`tokdfa.lab.measure.clock.ONE_THREAD`).
+*Served* is how a server has them: one process for each engine, long-lived and warm, which takes its turn with every
+group of cases; the order of engines in a group, and of the cases, is drawn by the seed (`servants`). *Fresh* is a new
+process for each group (*chunk*) of cases of an engine, with what a young process pays; with ``chunk: 1`` no case finds
+anything of another. In both an engine is created and warmed up on a small schema first, which is its *set-up*: from the
+loaded tokenizer to the first mask of that schema, with the tables, slices and pools that it makes of a vocabulary, in a
+column of its own. What it shares between schemas stays from case to case; every schema is compiled anew. A case has a
+limit on its time and on memory (`tokdfa.lab.measure.cases`). The garbage collector is off while a case is measured and
+runs after it; one thread (`tokdfa.lab.measure.clock.ONE_THREAD`).
 
 A row is an engine and a case; `tokdfa.lab.measure.maskbench_numbers` has the words of its tables. What
 its process ran into, be it a limit or its death, costs that case only.
@@ -23,17 +25,18 @@ its process ran into, be it a limit or its death, costs that case only.
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.errors import OptionError
-from tokdfa.lab.declare import Column, Distribution, Kind, Listing, Pivot, Say, Stat, Summary
-from tokdfa.lab.declare.columns import seconds, text
+from tokdfa.lab.declare import Column, Computed, Distribution, Kind, Listing, Pivot, Say, Stat, Summary
+from tokdfa.lab.declare.columns import seconds, short_factor, text
 from tokdfa.lab.measure.cases import NOBODY, Cases
-from tokdfa.lab.measure.limits import MAX_MESSAGE, Limits
-from tokdfa.lab.measure.maskbench_numbers import frames
-from tokdfa.lab.measure.maskbench_plan import Settings, complete, read, remotes_of, split
+from tokdfa.lab.measure.limits import MAX_MESSAGE, Failure, Limits, attempt
+from tokdfa.lab.measure.maskbench_numbers import Beside, beside, frames
+from tokdfa.lab.measure.maskbench_plan import BenchEngine, Settings, complete, read, remotes_of, split, turns
 from tokdfa.lab.measure.maskbench_replay import (
     CRASH,
     MEMORY,
@@ -43,19 +46,25 @@ from tokdfa.lab.measure.maskbench_replay import (
     TIMEOUT,
     UNAVAILABLE,
     UNDER,
+    Verbs,
     described,
     run_case,
 )
 from tokdfa.lab.measure.schema_corpus import REMOTES
+from tokdfa.lab.measure.servants import Servants
 from tokdfa.lab.measure.settings import typed_settings
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+    from tokdfa.lab.declare import Results
     from tokdfa.lab.measure.cases import CaseQueue
+    from tokdfa.lab.measure.schema_corpus import SchemaCase
+    from tokdfa.lab.measure.servants import Measure
 
+    Row = dict[str, Any]
 
 #: The kind of what ended a process -> the outcome of its case.
 _FAILED = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}
@@ -68,55 +77,121 @@ def load_cached(name: str) -> Any:
 
 
 def prepare(settings: dict[str, Any]) -> None:
-    """What all items of an experiment share, for their processes to inherit: the tokenizer, with its trie."""
-    _ = load_cached(settings["tokenizer"]).vocabulary.trie
+    """What all items of an experiment share, for their processes to inherit: the tokenizer, without its trie, which is
+    part of an engine's set-up.
+    """
+    load_cached(settings["tokenizer"])
 
 
 def cases_of(settings: dict[str, Any]) -> Cases:
-    """The cases of one chunk, as `split` gives it."""
+    """The cases of one item, as `split` gives it: those of a chunk, or of all engines in turn."""
     typed = typed_settings(Settings, settings)
-    return Cases(len(typed.names or ()), Limits(seconds=typed.seconds, memory_mb=typed.memory_mb))
+    count = len(typed.names or ())
+    if typed.way == "served":
+        count = sum(len(turn.cases) for turn in turns(typed, 0))
+    return Cases(count, Limits(seconds=typed.seconds, memory_mb=typed.memory_mb))
 
 
-def measure_cases(settings: dict[str, Any], seed: int, queue: CaseQueue) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Measure one chunk, as `split` gives it, with the setting ``tokenizer``: yields cases with their rows.
+def measure_cases(settings: dict[str, Any], seed: int, queue: CaseQueue) -> Iterator[tuple[int, Row]]:
+    """Measure one item, as `split` gives it, with the setting ``tokenizer``: yields cases with their rows.
 
-    `seed` is not used; the cases were drawn when the experiment was split.
+    `seed` decides the turns of engines that are served.
     """
     typed = typed_settings(Settings, settings)
     if typed.tokenizer is None:
         raise OptionError("maskbench needs a tokenizer: in the experiment's tokenizers, or as a setting")
-    (engine,) = typed.engines
-    cases = read(typed.data, typed.suite, typed.inputs, tuple(typed.names or ()))
-    place = {
+    names = tuple(typed.names or ())
+    cases = dict(zip(names, read(typed.data, typed.suite, typed.inputs, names), strict=True))
+    if typed.way == "served":
+        yield from _served(typed, seed, cases, queue)
+    else:
+        yield from _fresh(typed, cases, queue)
+
+
+def _place(typed: Settings, engine: BenchEngine) -> Row:
+    return {
         **{"tokenizer": typed.tokenizer, "suite": typed.suite is not None, "to_end": typed.ends_count},
-        "engine": engine.name,
+        **{"engine": engine.name, "way": typed.way},
     }
-    left = []
+
+
+def _failed(failure: Failure, unmade: bool = False) -> Row:
+    """What a row says of a case that ended its process; `unmade`: the engine could not be made."""
+    outcome = UNAVAILABLE if unmade else _FAILED.get(failure.kind, REFUSED)
+    return {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}
+
+
+class _Ready:
+    """An engine of this process, created and warmed up. `setup_ns`: what that took."""
+
+    def __init__(self, typed: Settings, engine: BenchEngine) -> None:
+        assert typed.tokenizer is not None
+        self._typed, self._engine = typed, engine
+        self._tokenizer = load_cached(typed.tokenizer)
+        began = time.perf_counter_ns()
+        backend = create_backend(engine.backend, self._tokenizer.vocabulary, **engine.options)
+        warm_up(backend, "json_schema")
+        self.setup_ns = time.perf_counter_ns() - began
+        self._verbs = Verbs(backend)
+
+    def measure(self, case: SchemaCase, begin: Callable[[str], None]) -> Row:
+        """The row of a case."""
+        typed = self._typed
+        begin("idle")
+        documents = remotes_of(typed.remotes) if REMOTES in case.schema_text else ""
+        constraint = self._engine.constraint(case.schema_text, documents)
+        row = run_case(case, constraint, self._verbs, self._tokenizer, typed.seconds, typed.ends_count, begin)
+        return {**_place(typed, self._engine), "setup_ns": self.setup_ns, **row}
+
+
+def _fresh(typed: Settings, cases: Mapping[str, SchemaCase], queue: CaseQueue) -> Iterator[tuple[int, Row]]:
+    """The cases of a chunk, in this process."""
+    (engine,) = typed.engines
+    listed, left = list(cases.values()), []
     for number in queue.left:
         failure = queue.failure(number)
         if failure is None:
             left.append(number)
         else:
-            outcome = _FAILED.get(failure.kind, REFUSED) if number in queue.failures else UNAVAILABLE
-            found = {"outcome": outcome, "message": failure.message[:MAX_MESSAGE]}
-            yield number, place | described(cases[number]) | found
+            found = _failed(failure, unmade=number not in queue.failures)
+            yield number, _place(typed, engine) | described(listed[number]) | found
     if not left:
         return
-    tokenizer = load_cached(typed.tokenizer)
-    backend = create_backend(engine.backend, tokenizer.vocabulary, **engine.options)
     queue.begin(NOBODY, "warm up")
-    warm_up(backend, "json_schema")
+    ready = _Ready(typed, engine)
     queue.ready()
     for number in left:
-        case, begin = cases[number], partial(queue.begin, number)
-        begin("idle")
-        documents = remotes_of(typed.remotes) if REMOTES in case.schema_text else ""
-        constraint = engine.constraint(case.schema_text, documents)
-        row = run_case(case, constraint, backend, tokenizer, typed.seconds, typed.ends_count, begin)
-        yield number, place | row
+        row = ready.measure(listed[number], partial(queue.begin, number))
+        yield number, row
         if row["outcome"] in (CRASH, MEMORY):
             return  # the process cannot be trusted any more
+
+
+def _served(typed: Settings, seed: int, cases: Mapping[str, SchemaCase], queue: CaseQueue) -> Iterator[tuple[int, Row]]:
+    """The cases of all engines, in turns, each engine in a process of its own."""
+    plan = turns(typed, seed)
+    case_of = {number: cases[name] for turn in plan for number, name in turn.cases}
+    engines = {engine.name: engine for engine in typed.engines}
+
+    def prepare_engine(name: str) -> Measure:
+        ready = attempt(_Ready, typed, engines[name])
+
+        def measure(number: int, begin: Callable[[str], None]) -> Row:
+            if isinstance(ready, Failure):
+                return _place(typed, engines[name]) | described(case_of[number]) | _failed(ready, unmade=True)
+            return ready.measure(case_of[number], begin)
+
+        return measure
+
+    left = {*queue.left}
+    with Servants(queue, prepare_engine, Limits()) as servants:
+        for turn in plan:
+            name = turn.engine.name
+            numbers = [number for number, _ in turn.cases if number in left]
+            for number, found in servants.work(name, numbers):
+                if isinstance(found, Failure):
+                    found = _place(typed, turn.engine) | described(case_of[number]) | _failed(found)
+                yield number, found
 
 
 _TIMED = {
@@ -130,6 +205,47 @@ _TIMES = tuple(
     for name, rare in (("case_ns", ()), ("tbm_ns", (("p99.9", "p99.9"),)), ("ttfm_ns", ()))
     for how, title in (("mean", "mean"), ("median", "p50"), ("p90", "p90"), ("p99", "p99"), *rare, ("max", "max"))
 )
+
+
+_MIDDLE = (("median", "p50"), ("sum", "sum"))
+_ALL = (("median", "p50"), ("p90", "p90"), ("p99", "p99"), ("max", "longest"), ("sum", "sum"))
+_RARE = (("p99.9", "p99.9"),)
+
+
+def _slower_first(results: Results) -> list[str]:
+    """Where the first engine is slower than another, on the cases that both pass; the first thing that a page says."""
+    pairs = results.rows("pairs")
+    said = []
+    for peer, pair in pairs.groupby("peer", sort=False):
+        slower = [one for one in beside(pair) if one.base > one.peer]
+        if slower:
+            listed = ", ".join(f"{one.what} {short_factor(one.base / one.peer)} times" for one in slower)
+            said.append(f"as {peer} takes for {listed}")
+    if not said:
+        return []
+    return [f"{pairs['base'].iloc[0]} is slower than another engine here, in times as long: {'; '.join(said)}."]
+
+
+def _beside_each(results: Results) -> list[str]:
+    """The first engine beside each other one: medians with sums, tails and the longest."""
+    said = []
+    for peer, pair in results.rows("pairs").groupby("peer", sort=False):
+        found = {one.what: one for one in beside(pair)}
+        cases = pair["case"].nunique()
+
+        def factors(*names: str, found: dict[str, Beside] = found) -> str:
+            return ", ".join(f"{short_factor(found[name].ratio)} ({name.partition(', ')[2]})" for name in names)
+
+        longest = " and ".join(
+            f"{what} {found[f'{what}, longest'].peer / 1e6:,.1f} ms against {found[f'{what}, longest'].base / 1e6:,.1f}"
+            for what in ("TTFM", "TBM")
+        )
+        said.append(
+            f"{peer} beside {pair['base'].iloc[0]}, times as long on the {cases:,} cases that both pass: whole cases "
+            f"{factors('whole case, p50', 'whole cases, sum')}; TTFM {factors('TTFM, p50', 'TTFM, p99', 'TTFM, sum')}; "
+            f"TBM {factors('TBM, p50', 'TBM, p99', 'TBM, p99.9', 'TBM, sum')}; longest {longest}."
+        )
+    return said
 
 
 def _cases(title: str, where: str = "") -> Stat:
@@ -153,7 +269,7 @@ KIND = Kind(
     split=split,
     prepare=prepare,
     columns=(
-        *map(text, ("tokenizer", "engine", "case", "split", "outcome", "message", "on", "base")),
+        *map(text, ("tokenizer", "engine", "case", "split", "outcome", "message", "on", "base", "way", "pair", "peer")),
         *map(text, ("draft", "reason", "example")),
         text("part_of_suite", "part"),
         Column("passed", "passes", "", "higher"),
@@ -167,6 +283,7 @@ KIND = Kind(
         *(seconds(name, *_TIMED[name]) for name in _TIMED),
         seconds("compile_ns", "compile time", "from the schema to a compiled constraint"),
         seconds("mask_ns", "mask time", "filling the mask once"),
+        seconds("setup_ns", "set-up", "from the loaded tokenizer to the first mask of a small schema"),
     ),
     case=("tokenizer", "case"),
     frames=frames,
@@ -178,8 +295,9 @@ KIND = Kind(
             "error, a valid instance rejected, under(-constrained) its invalidation error, an invalid one accepted. "
             "TBM: mask + commit of a token. TTFM: compile + first mask. Whole case: compile, first mask, masks and "
             "commits of all its instances. Times are of the cases that were judged, not refused or ended by a limit. "
-            "Cases of an engine share a process, up to the setting `chunk` of them, and what the engine keeps between "
-            "schemas; every schema is compiled anew, the garbage collector is off within a case, one thread.",
+            "Served: an engine has one process for all cases and takes its turn with each group of them; fresh: a new "
+            "one for each group. What it keeps between schemas stays with its process; every schema is compiled anew, "
+            "the garbage collector is off within a case, one thread.",
             by=("on", "engine"),
             values=(
                 _cases("cases"),
@@ -192,6 +310,27 @@ KIND = Kind(
             ),
             frame="fields",
             brief=("on", "engine", "passes", "refused", "over", "under", "TBM p50", "TBM p99", "whole case p50"),
+        ),
+        Summary(
+            "pairs",
+            "Side by side",
+            "The first engine and each other one on the cases that both pass, with sums and the longest.",
+            by=("pair", "engine"),
+            values=tuple(
+                Stat(name, how, f"{_TIMED[name][0]} {title}")
+                for name, ranks in (("case_ns", _MIDDLE), ("ttfm_ns", _ALL), ("tbm_ns", (*_ALL[:3], *_RARE, *_ALL[3:])))
+                for how, title in ranks
+            ),
+            frame="pairs",
+        ),
+        Summary(
+            "setups",
+            "Set-up",
+            "From the loaded tokenizer to the first mask of a small schema, once a process: tries, tables, slices and "
+            "pools of the vocabulary. It is in no other column.",
+            by=("engine",),
+            values=(Stat("setup_ns", "median", "set-up"), Stat("setup_ns", "count", "processes")),
+            frame="setups",
         ),
         Summary(
             "common",
@@ -276,6 +415,8 @@ KIND = Kind(
         ),
     ),
     sentences=(
+        Computed(_slower_first),
+        Computed(_beside_each),
         Say(
             "Of {on} {engine} passes {passed}, {share} (refused {refused}, over-constrained {over}, under-constrained "
             "{under}).",

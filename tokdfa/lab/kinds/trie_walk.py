@@ -4,9 +4,10 @@ One item is a tokenizer and a pattern. For the mask of the pattern's first state
 
 - ``tokdfa``: `Matcher.fill_mask` of ``token_index`` with ``lazy=True`` and ``cache_masks=False``, so each call walks;
 - ``tokdfa, walk alone``: the bare `tokdfa.vocabulary.byte_table.walk`, rows filled beforehand, into a mask;
-- ``004's layout`` and ``004's layout, all bytes``: the walk of toktrie over its own nodes, with parents to pop
+- ``toktrie's loop`` and ``toktrie's loop, all bytes``: the walk of toktrie as its source prints it, over its own nodes
   (`tokdfa.vocabulary.walk_layout`), with alphabet compression and without; reads and writes of these and of our bare
-  walk are counted;
+  walk are counted (`tokdfa.lab.measure.counted_walk`), and ``python -m tests.vocabulary.count_instructions`` counts
+  their instructions;
 - ``earley_trie``: walks without tables and memories, a lexer and Earley rows at each node; a regex is a grammar of one
   lexeme;
 - each peer: `Matcher.fill_mask` of a fresh fork of a matcher that has not made a mask yet, after another fork has made
@@ -40,6 +41,7 @@ from tokdfa.lab.declare.columns import seconds, text
 from tokdfa.lab.measure.clock import collector_off, time_call
 from tokdfa.lab.measure.constraint_entry import item_constraint, item_settings
 from tokdfa.lab.measure.contenders import positions
+from tokdfa.lab.measure.counted_walk import count_ours, count_source
 from tokdfa.lab.measure.settings import Strict
 from tokdfa.regex.compile import compile_lazy
 from tokdfa.vocabulary.byte_table import walk
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
 #: A peer, and the options under which it really walks its trie.
 PEER: Literal["llguidance"] = "llguidance"
 PEER_OPTIONS = {"slices": "off"}
-LAYOUT = "004's layout"
+SOURCE = "toktrie's loop"
 #: Our engine of grammars, and the options under which it walks the trie for every mask.
 EARLEY = "earley_trie"
 EARLEY_OPTIONS = {"mask": "walk", "memo": False, "memo_steps": False, "shared_effects": False}
@@ -189,13 +191,11 @@ def _layouts(trie: TokenTrie, table: Any) -> tuple[dict[str, Fill], dict[str, tu
     flat = np.array(table.transitions, dtype=np.int32)
     by_byte = flat.reshape(-1, classes)[:, table.byte_class]
     by_byte = np.where(by_byte >= 0, by_byte // classes * 256, by_byte).astype(np.int32).ravel()
-    layouts: dict[str, tuple[Any, Any]] = {LAYOUT: (flat, table.byte_class), f"{LAYOUT}, all bytes": (by_byte, None)}
-    counted: dict[str, tuple[float, float]] = {}
-    for engine, parts in layouts.items():
-        visited, survived = walk_source(trie, nodes, *parts, 0, np.zeros(trie.size // 32 + 1, dtype=np.uint32))
-        # node, stack, alphabet, table; and the mask where the node survives, which is written as the stack is
-        counted[engine] = (4 if parts[1] is not None else 3) + survived / visited, 2 * survived / visited
-    counted["tokdfa, walk alone"] = counted[LAYOUT]
+    layouts: dict[str, tuple[Any, Any]] = {SOURCE: (flat, table.byte_class), f"{SOURCE}, all bytes": (by_byte, None)}
+    counted: dict[str, tuple[float, float]] = {
+        engine: count_source(trie, nodes, *parts, 0) for engine, parts in layouts.items()
+    }
+    counted["tokdfa, walk alone"] = count_ours(trie, table, 0)
 
     def fill(parts: tuple[Any, Any]) -> tuple[int, masks.Mask, int]:
         words = np.zeros(trie.size // 32 + 1, dtype=np.uint32)
@@ -259,7 +259,9 @@ KIND = Kind(
         Summary(
             "accesses",
             "Reads and writes of a node",
-            "Means over the nodes visited: a node that is skipped writes nothing. 004 counts 5 reads and 2 writes.",
+            "Means over the nodes visited, counted by running the same code on arrays that count. toktrie's page "
+            "counts 5 reads and 2 writes where nothing is skipped; a node that is skipped writes nothing there, and a "
+            "state here.",
             by=("engine", "tokenizer"),
             values=("reads:min", "reads:max", "writes:min", "writes:max"),
             where="reads.notna()",

@@ -9,6 +9,7 @@ as in the benchmark; how many there are must be read beside the times.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 from tokdfa.lab.measure.maskbench_replay import OUTCOMES, OVER, PASSED, REFUSED, UNDER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
     import pandas as pd
 
@@ -30,7 +33,8 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The rows with their times, and what tables and sentences are made of, by name.
 
     ``fields``: all cases with the engines that had all of them, then each sample with all who had it; ``same``: the
-    cases that all engines with all cases pass; ``against``: the first engine beside each other one, case by case.
+    cases that all engines with all cases pass; ``against``: the first engine beside each other one, case by case;
+    ``pairs``: the rows of both on the cases that both pass; ``setups``: a row for each process of an engine.
     """
     import pandas as pd
 
@@ -53,6 +57,8 @@ def frames(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "same": same if len(same) else rows,
         "common": same.assign(on=f"{same['case'].nunique():,} cases"),
         "against": _against(rows),
+        "pairs": _pairs(rows),
+        "setups": rows.drop_duplicates(["engine", "setup_ns"]).dropna(subset=["setup_ns"]),
         "cases": cases.assign(same=cases["outcomes"] == 1).reset_index(),
         "splits": rows.iloc[:0] if is_suite else rows.sort_values("split", kind="stable"),
         "suite": _suite(rows) if is_suite else rows.iloc[:0],
@@ -66,6 +72,8 @@ def _timed(rows: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     rows = rows.reset_index(drop=True)
+    if "setup_ns" not in rows:  # of runs before it was measured
+        rows["setup_ns"] = np.nan
     judged = rows["outcome"].isin([PASSED, OVER, UNDER])
     for name in ("compile_ns", "first_ns"):
         rows[name] = pd.to_numeric(rows[name]).astype("float64").where(judged)
@@ -94,6 +102,65 @@ def _against(rows: pd.DataFrame) -> pd.DataFrame:
     both = rows[(rows["engine"] != base) & rows[PASSED]].join(ours, on="case", how="inner")
     ratio = both["case_ns"] / both["base_ns"]
     return both.assign(base=base, case_ratio=ratio, faster=(ratio > 1).astype("float64"))
+
+
+def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
+    """The first engine and each other one, on the cases that both pass: the rows of both, with who it is about."""
+    import pandas as pd
+
+    passed = rows[rows[PASSED]]
+    base = rows["engine"].iloc[0]
+    ours, found = passed[passed["engine"] == base], [rows.iloc[:0].assign(pair="", peer="", base="")]
+    for peer, theirs in passed[passed["engine"] != base].groupby("engine", sort=False):
+        both = ours[ours["case"].isin(theirs["case"])]
+        theirs = theirs[theirs["case"].isin(both["case"])]
+        pair = f"{base} and {peer}, {len(both):,} cases"
+        found.append(pd.concat([both, theirs]).assign(pair=pair, peer=peer, base=base))
+    return pd.concat(found)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A statistic of two engines on the cases that both pass, in ns. `ratio`: the peer's over the base's."""
+
+    what: str
+    base: float
+    peer: float
+
+    @property
+    def ratio(self) -> float:
+        return self.peer / self.base if self.base else float("nan")
+
+
+def beside(pair: pd.DataFrame) -> list[Beside]:
+    """The statistics that a served engine is judged by, of both engines of a pair: medians, tails, longest, sums."""
+    base = pair["base"].iloc[0]
+    sides = [pair[pair["engine"] == base], pair[pair["engine"] != base]]
+    found = []
+    for title, column, how in JUDGED:
+        values = [
+            np.concatenate([_floats(cell) for cell in side[column]]) if column == "tbm_ns" else side[column].to_numpy()
+            for side in sides
+        ]
+        found.append(Beside(title, *(float(how(one)) for one in values)))
+    return found
+
+
+def _percentile(rank: float) -> Callable[[Floats], float]:
+    return lambda values: float(np.percentile(values, rank))
+
+
+#: What two engines are compared by: title, column, statistic. The same as an outside check takes.
+JUDGED: tuple[tuple[str, str, Callable[[Floats], float]], ...] = (
+    ("whole case, p50", "case_ns", _percentile(50)),
+    ("whole cases, sum", "case_ns", np.sum),
+    *((f"TTFM, p{rank}", "ttfm_ns", _percentile(rank)) for rank in (50, 90, 99)),
+    ("TTFM, longest", "ttfm_ns", np.max),
+    ("TTFM, sum", "ttfm_ns", np.sum),
+    *((f"TBM, p{rank}", "tbm_ns", _percentile(rank)) for rank in (50, 90, 99, 99.9)),
+    ("TBM, longest", "tbm_ns", np.max),
+    ("TBM, sum", "tbm_ns", np.sum),
+)
 
 
 def _suite(rows: pd.DataFrame) -> pd.DataFrame:

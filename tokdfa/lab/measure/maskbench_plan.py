@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -43,10 +43,11 @@ class Settings(Strict):
     `data` or `suite`: the folder, relative to the current one (``{folder: NAME}`` in a file: relative to the file). Of
     its cases those called `names`, all by default, and of these `max_cases`, drawn by the seed. `to_end`: whether the
     end of the text decides, too; by default in a suite only. `seconds` for a case, compiling and all tests together;
-    `memory_mb` (MiB) that it may take; the experiment's limits are for making an engine. An item has up to `chunk`
-    cases. `remotes`: the suite's folder of documents that its schemas refer to; nothing is fetched.
-    `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the experiment has
-    no list of tokenizers.
+    `memory_mb` (MiB) that it may take; the experiment's limits are for making an engine. `way`: "fresh", a new process
+    for each `chunk` of cases of an engine, or "served", one process for each engine that lives as long as the run,
+    engines in turn chunk by chunk. `remotes`: the suite's folder of documents that its schemas refer to; nothing is
+    fetched. `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the
+    experiment has no list of tokenizers.
     """
 
     engines: Annotated[list[BenchEngine], Field(min_length=1), distinct("engines")]
@@ -59,6 +60,7 @@ class Settings(Strict):
     seconds: Annotated[float, Field(gt=0)] = 20.0
     memory_mb: Annotated[float, Field(gt=0)] = 4000.0
     chunk: Count = 25
+    way: Literal["fresh", "served"] = "fresh"
     inputs: str | None = None
     tokenizer: str | None = None
 
@@ -100,13 +102,19 @@ def complete(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
-    """The items of an experiment: a title and the settings of each chunk of each engine, engines taking turns.
+    """The items of an experiment: a title and the settings of each chunk of each engine, engines taking turns; one item
+    if the engines are served.
 
     Raises OptionError for a name of a case that does not exist. Cost: reads the folder once a process.
     """
     typed = typed_settings(Settings, settings)
     cases = _chosen(typed, seed)
-    shuffled = random.Random(derive_seed(seed, "sample")).sample(cases, len(cases))
+    shared = {key: settings[key] for key in ("data", "suite", "remotes", "inputs", "tokenizer") if settings.get(key)}
+    shared |= {"seconds": typed.seconds, "memory_mb": typed.memory_mb, "chunk": typed.chunk, "to_end": typed.ends_count}
+    if typed.way == "served":
+        engines = [engine.model_dump() for engine in typed.engines]
+        return [("served", {**shared, "way": "served", "engines": engines, "names": cases})]
+    shuffled = _shuffled(cases, seed)
     chunks = []
     for number, engine in enumerate(typed.engines):
         drawn = set(shuffled[: engine.sample])
@@ -114,18 +122,48 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
         for start in range(0, len(mine), typed.chunk):
             names = mine[start : start + typed.chunk]
             title = f"{engine.name}, cases {start + 1} to {start + len(names)} of {len(mine)}"
-            chunk = {
-                **{
-                    key: settings[key]
-                    for key in ("data", "suite", "remotes", "inputs", "tokenizer")
-                    if settings.get(key)
-                },
-                **{"seconds": typed.seconds, "memory_mb": typed.memory_mb, "engines": [engine.model_dump()]},
-                **{"names": names, "chunk": typed.chunk, "to_end": typed.ends_count},
-            }
-            chunks.append((start / len(mine), number, title, chunk))
+            chunks.append(
+                (start / len(mine), number, title, {**shared, "engines": [engine.model_dump()], "names": names})
+            )
     chunks.sort(key=lambda one: one[:2])
     return [(title, chunk) for _, _, title, chunk in chunks]
+
+
+def _shuffled(cases: list[str], seed: int) -> list[str]:
+    """The cases in the order of which a sample is the beginning."""
+    return random.Random(derive_seed(seed, "sample")).sample(cases, len(cases))
+
+
+class Turn(NamedTuple):
+    """Cases that one engine of an item measures in one go: (number, name), numbers being those of the item's rows."""
+
+    engine: BenchEngine
+    cases: list[tuple[int, str]]
+
+
+def turns(typed: Settings, seed: int) -> list[Turn]:
+    """All that the item of a served run measures: engines in turn by groups of cases, in an order that the seed draws.
+
+    Cases come in an order that is drawn, too, as those of a folder are sorted by where they come from.
+    """
+    names = typed.names or []
+    shuffled = _shuffled(names, seed)
+    order = random.Random(derive_seed(seed, "cases in turn")).sample(names, len(names))
+    draw, found, number = random.Random(derive_seed(seed, "engines in turn")), [], 0
+    numbers: dict[tuple[str, str], int] = {}
+    for engine in typed.engines:
+        drawn = set(shuffled[: engine.sample])
+        for name in names:
+            if name in drawn:
+                numbers[engine.name, name] = number
+                number += 1
+    for start in range(0, len(order), typed.chunk):
+        group = order[start : start + typed.chunk]
+        for engine in draw.sample(typed.engines, len(typed.engines)):
+            mine = [(numbers[engine.name, name], name) for name in group if (engine.name, name) in numbers]
+            if mine:
+                found.append(Turn(engine, mine))
+    return found
 
 
 def _chosen(typed: Settings, seed: int) -> list[str]:

@@ -3,10 +3,12 @@
 As MaskBench defines it (JSONSchemaBench, arXiv 2501.10868; its runner and its table of results): before each token of
 an instance the mask is computed, the token's bit is looked at, then the token is committed. A case passes if every
 valid instance is taken to its last token and every invalid one is stopped somewhere; that the text may end is not
-asked. ``TTFM`` is compile + first mask; ``TBM`` is mask + commit of a token, over the tokens of all instances, the one
-that is refused (mask only) included. Each call is timed as a decoding loop in Python makes it; looking at the bit,
-encoding and bookkeeping are not in it. The instances come after the first mask, each with a matcher of its own, so the
-masks of the first token are asked for again.
+asked. ``TTFM`` is compile + start + first mask; ``TBM`` is mask + commit of a token, over the tokens of all instances,
+the one that is refused included. An engine is an object of four calls, as the benchmark has it (`Verbs`): compile,
+reset, mask, and commit, which looks at the token's bit before it takes the token. Each call is timed as a decoding loop
+in Python makes it; encoding and bookkeeping are not in it. The instances come after the first mask, each with a matcher
+of its own, so the masks of the first token are asked for again. What was compiled last lives until its successor does,
+as in a server.
 
 *Outcomes* are those of the benchmark. Of several tests that fail it keeps the last, and so does `outcome`:
 
@@ -39,7 +41,7 @@ from tokdfa.lab.measure.limits import MAX_MESSAGE, failure_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tokdfa.backends.base import Backend, CompiledConstraint
+    from tokdfa.backends.base import Backend
     from tokdfa.constraint import JsonSchema
     from tokdfa.lab.measure.schema_corpus import SchemaCase
     from tokdfa.lab.measure.workloads import Encoder
@@ -55,9 +57,37 @@ class TooSlow(Exception):
     """A case has used up its time between two calls."""
 
 
+class Verbs:
+    """An engine as the benchmark calls it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._mask = masks.allocate_mask(backend.vocab.size)
+        self._words = self._mask.view(np.uint32)
+
+    def compile(self, constraint: JsonSchema) -> None:
+        """Compile what follows is about; raises what the backend raises."""
+        self.compiled = self.backend.compile(constraint)
+
+    def reset(self) -> None:
+        """Begin a text."""
+        self.matcher = self.compiled.start()
+
+    def mask(self) -> None:
+        """The mask of the next token."""
+        self.matcher.fill_mask(self._mask)
+
+    def commit(self, token: int) -> bool:
+        """Take a token if its bit is set; whether it is."""
+        allowed = (int(self._words[token // 32]) >> (token % 32)) & 1
+        if allowed:
+            self.matcher.advance(token)
+        return bool(allowed)
+
+
 @dataclass
 class Times:
-    """Nanoseconds of the masks and commits of all tokens in order. `advance` has a 0 where the token was refused."""
+    """Nanoseconds of the masks and commits of all tokens in order."""
 
     mask: array[int] = field(default_factory=lambda: array("q"))
     advance: array[int] = field(default_factory=lambda: array("q"))
@@ -76,7 +106,7 @@ class Verdict(NamedTuple):
 def run_case(
     case: SchemaCase,
     constraint: JsonSchema,
-    backend: Backend,
+    engine: Verbs,
     encoder: Encoder,
     seconds: float,
     to_end: bool,
@@ -94,19 +124,19 @@ def run_case(
     deadline = time.perf_counter_ns() + int(seconds * 1e9)
     begin("compile")
     try:
-        compiled, compile_ns = time_call(lambda: backend.compile(constraint))
+        _, compile_ns = time_call(lambda: engine.compile(constraint))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
         return row | _refusal(error, case, to_end)
-    mask, times = masks.allocate_mask(backend.vocab.size), Times()
+    times = Times()
     verdicts: list[Verdict] = []
     try:
         begin("first mask")
-        _, first_ns = time_call(lambda: compiled.start().fill_mask(mask))
+        _, first_ns = time_call(lambda: (engine.reset(), engine.mask()))
         begin("mask")
         for test, tokens in zip(case.tests, texts, strict=True):
-            verdicts.append(_judge(compiled, test.valid, tokens, mask, times, deadline, to_end))
+            verdicts.append(_judge(engine, test.valid, tokens, times, deadline, to_end))
     except TooSlow:
         message = f"compiling and {len(times.mask)} tokens took longer than {seconds:g} s"
         return row | {"outcome": TIMEOUT, "message": message}
@@ -141,10 +171,9 @@ def _refusal(error: BaseException, case: SchemaCase, to_end: bool) -> dict[str, 
 
 
 def _judge(
-    compiled: CompiledConstraint,
+    engine: Verbs,
     valid: bool,
     tokens: Sequence[int],
-    mask: masks.Mask,
     times: Times,
     deadline: int,
     to_end: bool,
@@ -152,7 +181,7 @@ def _judge(
     """Follow one instance and say what became of it. Raises TooSlow, and what is no Exception."""
     done = len(times.mask)
     try:
-        ends = _follow(compiled, tokens, mask, times, deadline)
+        ends = _follow(engine, tokens, times, deadline)
     except (TooSlow, MemoryError):
         raise
     except Exception as error:
@@ -161,36 +190,32 @@ def _judge(
     right = (ends is not None and (ends or not to_end)) == valid
     message = ""
     if not right:
-        spelled = compiled.vocab.token_bytes(tokens[taken])[:40] if ends is None else b""
+        spelled = engine.backend.vocab.token_bytes(tokens[taken])[:40] if ends is None else b""
         where = f"token {taken + 1} of {len(tokens)}, {spelled!r}" if spelled else "the end of the text"
         message = f"valid, rejected at {where}" if valid else "invalid, and went through"
     return Verdict(valid, RIGHT if right else OVER if valid else UNDER, ends is not None, bool(ends), message)
 
 
-def _follow(
-    compiled: CompiledConstraint, tokens: Sequence[int], mask: masks.Mask, times: Times, deadline: int
-) -> bool | None:
+def _follow(engine: Verbs, tokens: Sequence[int], times: Times, deadline: int) -> bool | None:
     """Mask and commit of each token, timed. Whether the text may end after the last; None if a token is refused."""
-    matcher = compiled.start()
-    fill, advance, clock = matcher.fill_mask, matcher.advance, time.perf_counter_ns
-    words = mask.data  # its items are Python's own ints, ten times as fast as numpy's
+    engine.reset()
+    clock = time.perf_counter_ns
     for token in tokens:
         began = clock()
-        fill(mask)
-        times.mask.append(clock() - began)
-        times.advance.append(0)
-        if not words[token >> 5] >> (token & 31) & 1:
-            return None
+        engine.mask()
+        filled = clock()
         try:
-            began = clock()
-            advance(token)
-            advanced = clock()
+            taken = engine.commit(token)
         except TokenRefused:  # against its own mask, but a refusal it is
+            taken = False
+        done = clock()
+        times.mask.append(filled - began)
+        times.advance.append(done - filled)
+        if not taken:
             return None
-        times.advance[-1] = advanced - began
-        if advanced > deadline:
+        if done > deadline:
             raise TooSlow
-    return matcher.can_end()
+    return engine.matcher.can_end()
 
 
 def _judged(verdicts: Sequence[Verdict], times: Times) -> dict[str, Any]:

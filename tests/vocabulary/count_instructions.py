@@ -1,0 +1,92 @@
+"""Instructions a trie node takes, counted by valgrind: ``python -m tests.vocabulary.count_instructions [--tokenizer NAME]``.
+
+Each loop runs under ``valgrind --tool=callgrind`` twice, with few walks and with more; the difference of the two counts,
+over the nodes that the walks between them visit, is what a node takes, start-up and Python cancelled. The counts do not
+depend on what else the machine does. Kernels are compiled for `CPU`, whose instructions valgrind knows, and kept apart.
+Takes some minutes, most of it for starting Python under valgrind six times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+
+#: What LLVM is asked to compile for: AVX2 and no AVX-512, which valgrind does not run.
+CPU = "haswell"
+LOOPS = ("toktrie's loop", "toktrie's loop, all bytes", "ours, walk alone")
+#: A JSON string: nearly everything is allowed.
+PATTERN = r'[^"\\\x00-\x1f]*'
+FEW, MORE = 1, 4
+
+
+def walks(loop: str, tokenizer: str, count: int) -> int:
+    """Walk `count` times, and say how many nodes a walk visits."""
+    import numpy as np
+
+    from tokdfa import mask as masks
+    from tokdfa.constraint import Regex
+    from tokdfa.regex.compile import compile_lazy
+    from tokdfa.vocabulary.byte_table import walk
+    from tokdfa.vocabulary.tokenizers import load_tokenizer
+    from tokdfa.vocabulary.walk_layout import source_nodes, walk_source
+
+    vocab = load_tokenizer(tokenizer).vocabulary
+    trie, table = vocab.trie, compile_lazy(Regex(PATTERN))
+    visited = walk(trie, table, 0, masks.allocate_mask(vocab.size)).nodes_visited  # the rows are filled
+    flat, classes = np.array(table.transitions, dtype=np.int32), table.class_count
+    by_byte = flat.reshape(-1, classes)[:, table.byte_class]
+    by_byte = np.where(by_byte >= 0, by_byte // classes * 256, by_byte).astype(np.int32).ravel()
+    nodes, words = source_nodes(trie), np.zeros(trie.size // 32 + 1, dtype=np.uint32)
+    mask = masks.allocate_mask(vocab.size)
+    for _ in range(count):
+        if loop == LOOPS[0]:
+            walk_source(trie, nodes, flat, table.byte_class, 0, words)
+        elif loop == LOOPS[1]:
+            walk_source(trie, nodes, by_byte, None, 0, words)
+        else:
+            walk(trie, table, 0, mask)
+    return visited
+
+
+def counted(loop: str, tokenizer: str, count: int, valgrind: bool) -> tuple[int, int]:
+    """Nodes that a walk visits, and all instructions of a process that walks `count` times (0 without valgrind)."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.vocabulary.count_instructions",
+        "--walks",
+        loop,
+        str(count),
+        "--tokenizer",
+        tokenizer,
+    ]
+    if valgrind:
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--smc-check=all", *command]
+    environment = {**os.environ, "NUMBA_CPU_NAME": CPU, "NUMBA_CPU_FEATURES": "", "PYTHONHASHSEED": "0"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    return json.loads(done.stdout.splitlines()[-1]), int(found[1]) if found else 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokenizer", default="llama3")
+    parser.add_argument("--walks", nargs=2, metavar=("LOOP", "COUNT"), help="what runs under valgrind")
+    given = parser.parse_args()
+    if given.walks:
+        print(json.dumps(walks(given.walks[0], given.tokenizer, int(given.walks[1]))))
+        return
+    print(f"{given.tokenizer}, {PATTERN}, compiled for {CPU}")
+    for loop in LOOPS:
+        counted(loop, given.tokenizer, FEW, valgrind=False)  # compiles the kernels for this processor
+        (visited, few), (_, more) = (counted(loop, given.tokenizer, count, valgrind=True) for count in (FEW, MORE))
+        a_node = (more - few) / (MORE - FEW) / visited
+        print(f"{loop:28} {a_node:6.2f} instructions a node, {visited:,} nodes a walk")
+
+
+if __name__ == "__main__":
+    main()
