@@ -295,7 +295,7 @@ class _Racer:
         # A text of the user's may be outside the language; a walk made from masks is inside unless the oracle objects.
         wrong = walk.inside is True if walk.given else walk.inside is not False
         # Whoever allows proper sequences only is right to refuse others.
-        if wrong and (walk.proper or self.contender.backend.token_language == "all"):
+        if wrong and _admits(self.contender.backend, walk):
             spell = self.matcher.vocab.spell
             before, token = spell(walk.tokens[:step]), walk.tokens[step]
             shown = "the end token" if token in self.matcher.vocab.end_token_set else f"{spell([token])!r}"
@@ -344,12 +344,23 @@ def _compare_masks(racers: Sequence[_Racer], reference: str, number: int, step: 
     if "mask" not in keep or not filled:
         return
     base = next((racer for racer in filled if racer.contender.outcome.label == reference), filled[0])
-    language = base.contender.backend.token_language
+    language = _language(base.contender.backend)
     for racer in filled:
-        same = racer.contender.backend.token_language == language
+        same = _language(racer.contender.backend) == language
         differs = masks.count(racer.mask ^ base.mask) if same else None
         sample = Sample("mask", number, step, racer.mask_ns, masks.count(racer.mask), differs)
         racer.contender.outcome.samples.append(sample)
+
+
+def _language(backend: Backend) -> str:
+    """Which spellings of a text a backend admits; with muted literals those of the fewest tokens."""
+    return "muted" if backend.settings.get("mute_literals") else backend.token_language
+
+
+def _admits(backend: Backend, walk: Walk) -> bool:
+    """Whether a backend has to take all tokens of a walk inside the language."""
+    language = _language(backend)
+    return language == "all" or (walk.proper and language != "muted")
 
 
 def _tail(text: bytes, width: int = 60) -> str:

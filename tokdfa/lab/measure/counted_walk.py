@@ -16,7 +16,7 @@ from tokdfa.vocabulary import byte_table, walker
 from tokdfa.vocabulary.walk_layout import walk_source_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -89,6 +89,6 @@ def _stack(trie: TokenTrie, state: int) -> npt.NDArray[np.int32]:
     return stack
 
 
-def _means(arrays: list[_Counted | None], visited: int) -> Accesses:
+def _means(arrays: Sequence[_Counted | None], visited: int) -> Accesses:
     counted = [array for array in arrays if array is not None]
     return Accesses(*(sum(getattr(array, what) for array in counted) / visited for what in ("reads", "writes")))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.sentences import Tally
 from tokdfa.lab.kinds import find_kind
-from tokdfa.lab.report import tables
+from tokdfa.lab.report import speed_and_skew, tables
 
 if TYPE_CHECKING:
     from tokdfa.lab.declare.cells import Table
@@ -21,7 +21,9 @@ def build_tables(data: RunData) -> list[Table]:
 
     What an experiment on backends has measured beside them follows its own tables, sentences and charts.
     """
-    built = _own_tables(data)
+    beside = speed_and_skew.together(data)
+    built = [table.build(beside) for table in speed_and_skew.TABLES] if beside else []
+    built += _own_tables(data)
     for kind, section in data.sections.items():
         built += (_of_section(kind, table) for table in _own_tables(section))
     return [*(table for table in built if table.rows), tables.environment(data)]
@@ -42,7 +44,9 @@ def build_charts(data: RunData) -> list[Chart]:
     """All charts of a run, drawn or with the reason why not; none for a kind that nothing is known of."""
     declared = find_kind(data.kind).charts if data.declared.columns else ()
     own = [built for chart in declared if (built := chart.build(data.declared)).panels or not chart.optional]
-    return [*own, *(chart for section in data.sections.values() for chart in build_charts(section))]
+    beside = speed_and_skew.together(data)
+    first = [chart.build(beside) for chart in speed_and_skew.CHARTS] if beside else []
+    return [*first, *own, *(chart for section in data.sections.values() for chart in build_charts(section))]
 
 
 def build_headlines(data: RunData) -> list[str]:
