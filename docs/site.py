@@ -7,12 +7,17 @@ the site `papers/` lies below `docs/`; a link to a file of code becomes the file
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs runs this file by itself
+
+import page_state  # noqa: E402
+
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -42,4 +47,6 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
         upwards = "../" * page.file.src_uri.count("/")
         return f"{kind}[{text}]({upwards}{source}{'#' + anchor if anchor else ''})"
 
-    return _LINK.sub(resolved, markdown)
+    markdown = _LINK.sub(resolved, markdown)
+    age = page_state.first_line(markdown) if page.file.src_uri.startswith("papers/reports/") else ""
+    return f"{age}\n\n{markdown}" if age else markdown

@@ -139,11 +139,11 @@ def places() -> Iterator[Place]:
             yield Place(f"claim {cells[0]}", cells[2], pages_cited(f"{cells[2]} {cells[3]}"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     results = readme.partition("## Results")[2].partition("\n## ")[0]
-    for number, line in enumerate(re.split(r"\n- ", results)[1:], 1):
-        yield Place(f"README, result {number}", line, pages_cited(line))
+    for line in re.split(r"\n- ", results)[1:]:
+        yield Place(f"README, {line.partition('*')[2].partition('*')[0]}", line, pages_cited(line))
     for note in sorted((ROOT / "papers" / "notes").glob("*.md")):
-        for number, paragraph in enumerate(re.split(r"\n\s*\n", note.read_text(encoding="utf-8")), 1):
-            yield Place(f"{note.stem}, paragraph {number}", paragraph, pages_cited(paragraph))
+        for paragraph in re.split(r"\n\s*\n", note.read_text(encoding="utf-8")):
+            yield Place(f"note {note.stem}", paragraph, pages_cited(paragraph))
 
 
 def unread() -> list[str]:

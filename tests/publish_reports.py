@@ -16,13 +16,18 @@ from pathlib import Path
 REPORTS = Path(__file__).parent.parent / "papers" / "reports"
 
 
+BUSY = "- The machine was busy:"
+
+
 def publish(run: Path, extra: list[str]) -> Path:
-    """Write the page of one run. Returns its path."""
+    """Write the page of one run. Returns its path. A run that was made on a busy machine is not published."""
     name = re.sub(r"-[0-9a-f]{10}$", "", run.name)
     page, figures = REPORTS / f"{name.replace('_', '-')}.md", REPORTS / "figures" / name
     report = run / "report"
-    shutil.rmtree(figures, ignore_errors=True)
     text = (report / "report.md").read_text(encoding="utf-8")
+    if BUSY in text:
+        raise SystemExit(f"{run}: {text[text.index(BUSY) + 2 :].partition(chr(10))[0]} Measure again on a quiet one.")
+    shutil.rmtree(figures, ignore_errors=True)
     for folder, kept in (("plots", figures), ("tables", figures / "tables")):
         named = sorted(set(re.findall(rf"\]\({folder}/([^)]+)\)", text)))
         for file in named:

@@ -40,7 +40,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("cartesian_merge", {"lazy": False}),
     ("direct_merge", {"minimal": False}),
     ("earley_trie", {"mask": "slices"}),
-    ("cfg_fsm", {"masks": "walk"}),
+    ("cfg_fsm", {"masks": "vectors"}),
     ("pushdown_trie", {"lexer": "any"}),
     ("pushdown_trie", {"partition": False}),
     ("pushdown_trie", {"memo": False}),

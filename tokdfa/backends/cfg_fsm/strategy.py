@@ -61,7 +61,7 @@ class CfgFsm(Backend):
     }
     own_readings: ClassVar[tuple[str, ...]] = ("grammar",)
     options: ClassVar[tuple[Option, ...]] = (
-        Option("masks", str, "vectors", "how a new mask is made", choices=("vectors", "walk")),
+        Option("masks", str, "walk", "how a new mask is made", choices=("vectors", "walk")),
         Option("memo", bool, True, "keep the mask of a situation once made"),
         Option("memo_steps", bool, True, "keep where each token led from each situation"),
         Option("conflicts", str, "refuse", "what to do with a shift/reduce conflict", choices=("shift", "refuse")),

@@ -10,6 +10,7 @@ from tokdfa.lab.declare.columns import Column
 from tokdfa.lab.declare.kind import Kind
 from tokdfa.lab.declare.results import Results
 from tokdfa.lab.declare.sentences import Computed, Ranking, Say, Tally
+from tokdfa.lab.declare.slower import SlowerFirst
 from tokdfa.lab.declare.stats import Quotient, Stat, percentiles
 from tokdfa.lab.declare.tables import Custom, Listing, Pivot, Summary
 from tokdfa.lab.declare.variants import Options, Pairs
@@ -32,6 +33,7 @@ __all__ = [
     "Ranking",
     "Results",
     "Say",
+    "SlowerFirst",
     "Stat",
     "Summary",
     "Tally",

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tokdfa.backends.registry import backend_class
+from tokdfa.backends.registry import backend_targets as targets_of_backends
 from tokdfa.lab.declare import (
     Bars,
     Column,
@@ -33,6 +35,7 @@ from tokdfa.lab.declare import (
     Ranking,
     Results,
     Say,
+    SlowerFirst,
     Stat,
     Summary,
     percentiles,
@@ -81,6 +84,20 @@ _OPTIONS = Options(
     "What each option changes",
     "Contenders that differ in one option alone, case by case: median (lowest–highest).",
     values=_PARTS_OF_COST,
+    over=CASE,
+)
+
+
+def _is_peer(name: str) -> bool:
+    """Whether a backend is another's engine."""
+    return name in targets_of_backends() and bool(backend_class(name).packages)
+
+
+#: Where engines of ours are slower than others' is the first thing that a page says.
+_SLOWER = SlowerFirst(
+    ("compile", "first_mask", "mask_p50", "mask_mean", "mask_p99", "mask_max", "advance_p50"),
+    is_peer=_is_peer,
+    ours=("pushdown_trie", "earley_trie", "tokens_dfa"),
     over=CASE,
 )
 
@@ -319,6 +336,7 @@ KIND = Kind(
         ),
     ),
     sentences=(
+        Computed(_SLOWER.sentences),
         Computed(_parts),
         Ranking(("compile", "mask_mean", "mask_p99", "seen_p50"), over=CASE),
         *(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,72 @@ def machine_facts() -> dict[str, Any]:
         "os": platform.platform(),
         "python": sys.version.split()[0],
         "python_implementation": platform.python_implementation(),
-        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+        "load_average": _load(),
     }
+
+
+#: A machine on which others took more than this share of the processors is busy: its times are not to be published.
+QUIET = 0.03
+#: Others that take less of one processor are not named.
+NAMED_PERCENT = 5.0
+
+
+class MachineUse:
+    """What the machine does beside a run, from now on: the share of its processors that other processes take.
+
+    The processors' busy seconds, as the system counts them, less those of this process and of its children that have
+    ended by then.
+    """
+
+    def __init__(self) -> None:
+        self._wall, self._busy, self._own = time.monotonic(), _busy_seconds(), _own_seconds()
+        self.load, self.others = _load(), other_processes()
+
+    def facts(self) -> dict[str, Any]:
+        """``others_share`` (0..1 of all processors), ``load_average`` before and after, and who else was at work."""
+        wall = max(time.monotonic() - self._wall, 1e-9)
+        others = (_busy_seconds() - self._busy) - (_own_seconds() - self._own)
+        share = min(max(others / wall / (os.cpu_count() or 1), 0.0), 1.0)
+        return {"others_share": round(share, 4), "load_average": [self.load, _load()], "others": self.others}
+
+
+def other_processes(seconds: float = 0.2) -> list[str]:
+    """``NAME 45%`` of the processes that are not ours and take `NAMED_PERCENT` of a processor or more."""
+    import psutil
+
+    ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    found = []
+    for process in psutil.process_iter(["pid", "name"]):
+        if process.pid not in ours:
+            with contextlib.suppress(psutil.Error):
+                process.cpu_percent()
+                found.append(process)
+    time.sleep(seconds)
+    busy = []
+    for process in found:
+        with contextlib.suppress(psutil.Error):
+            busy.append((process.cpu_percent(), process.info["name"] or "?"))
+    return [f"{name} {percent:.0f}%" for percent, name in sorted(busy, reverse=True) if percent >= NAMED_PERCENT]
+
+
+def _load() -> list[float] | None:
+    return list(os.getloadavg()) if hasattr(os, "getloadavg") else None
+
+
+def _busy_seconds() -> float:
+    """Seconds that all processors have been at work."""
+    import psutil
+
+    times = psutil.cpu_times()
+    return float(times.user + times.system + getattr(times, "nice", 0.0))
+
+
+def _own_seconds() -> float:
+    """Processor seconds of this process and of its children that have ended."""
+    import resource
+
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def cpu_model() -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tokdfa.lab.declare.cells import readable
 from tokdfa.lab.declare.sentences import Tally
 from tokdfa.lab.kinds import find_kind
+from tokdfa.lab.measure.machine import QUIET
 from tokdfa.lab.report import speed_and_skew, tables
 
 if TYPE_CHECKING:
@@ -57,7 +58,22 @@ def build_headlines(data: RunData) -> list[str]:
     unfinished = (
         ["The run was interrupted: this is what it had finished."] if data.provenance.get("interrupted") else []
     )
-    return [*unfinished, *sentences]
+    return [*unfinished, *_busy(data), *sentences]
+
+
+def _busy(data: RunData) -> list[str]:
+    """A warning of times that were taken beside others' work; of every start of the run that was."""
+    starts = [*data.provenance.get("earlier", []), data.provenance]
+    busy = [beside for one in starts if (beside := one.get("beside")) and beside["others_share"] > QUIET]
+    if not busy:
+        return []
+    worst = max(busy, key=lambda beside: float(beside["others_share"]))
+    who = f", {', '.join(worst['others'][:5])} at its start" if worst["others"] else ""
+    loads = " and ".join(f"{load[0]:.1f}" for load in worst["load_average"] if load)
+    return [
+        f"The machine was busy: other processes took {worst['others_share']:.0%} of its processors while this was "
+        f"measured{who} (load {loads} before and after). Times are not to be quoted."
+    ]
 
 
 def _own_headlines(data: RunData) -> list[str]:

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 #: Lists and mappings of the provenance that are longer are shown by their length.
 MAX_LISTED = 40
 #: What differs between any two runs and says nothing: times, process, load, seeds by group, the experiment itself.
-_OWN = ("experiment", "fingerprint", "process", "started", "ended", "interrupted", "seeds", "earlier", "tokenizers")
+_OWN = (
+    "experiment",
+    "fingerprint",
+    "process",
+    "started",
+    "ended",
+    "beside",
+    "interrupted",
+    "seeds",
+    "earlier",
+    "tokenizers",
+)
 _MOMENTARY = ("machine · load_average", "machine · memory_available_bytes")
 
 

@@ -25,6 +25,7 @@ from tokdfa.core import jit
 from tokdfa.errors import OptionError
 from tokdfa.lab.config.expand import expand_groups
 from tokdfa.lab.measure.limits import OK
+from tokdfa.lab.measure.machine import MachineUse
 from tokdfa.lab.run import provenance
 from tokdfa.lab.run.cluster import LOCAL, DaskCluster
 from tokdfa.lab.run.kernel_steps import steps_of_experiment
@@ -189,6 +190,7 @@ class _Execution:
             if self.fresh:
                 self.store.create(self.config, fresh=True)
             self._remember_earlier(record)
+            use = MachineUse() if self.left and scheduler is None else None
             self.store.write_provenance(record)
             self._tell("started")
             try:
@@ -198,6 +200,8 @@ class _Execution:
             finally:
                 interrupted = self.stop or bool(self.left or self.at_work)
                 record |= {"ended": provenance.now(), "interrupted": interrupted}
+                if use is not None:
+                    record |= {"beside": use.facts()}
                 self.store.write_provenance(record)
         return self._end(interrupted)
 
