@@ -67,13 +67,27 @@ class Figure(NamedTuple):
     unit: str
 
     @property
-    def digits(self) -> int:
-        """How many significant digits are printed."""
-        return len(self.printed.partition("e")[0].replace(".", "").lstrip("0"))
+    def digits(self) -> range:
+        """How many significant digits are printed; of a whole number, zeros at its end may be or not."""
+        mantissa = self.printed.partition("e")[0]
+        most = len(mantissa.replace(".", "").lstrip("0"))
+        fewest = most if "." in mantissa else max(2, len(mantissa.rstrip("0")))
+        return range(min(fewest, most), most + 1)
+
+
+#: Between two numbers of a list, whose last one has the unit: "0.64 to 0.73 µs".
+_BETWEEN = re.compile(r",? (?:to|and|or|against|in place of) |, ")
 
 
 def _numbers(text: str) -> list[tuple[str, Figure]]:
-    return [(number, Figure(number.replace(",", ""), unit)) for number, unit in _NUMBER.findall(text)]
+    found: list[tuple[str, Figure]] = []
+    unit, follows = "", len(text)
+    for match in reversed(list(_NUMBER.finditer(text))):
+        listed = _BETWEEN.fullmatch(text[match.end() : follows])
+        unit = match[2] or (unit if listed else "")
+        found.append((match[1], Figure(match[1].replace(",", ""), unit)))
+        follows = match.start()
+    return found[::-1]
 
 
 def figures(text: str) -> list[tuple[str, Figure]]:
@@ -91,7 +105,7 @@ def _on_page(page: str) -> frozenset[Figure]:
 
 
 def _has(page: str, figure: Figure) -> bool:
-    return figure.printed in _rounded(page, figure.digits, figure.unit)
+    return any(figure.printed in _rounded(page, digits, figure.unit) for digits in figure.digits)
 
 
 @cache

@@ -41,6 +41,8 @@ def test_every_place_is_looked_at() -> None:
         ("0.67 ms", ["0.67"]),
         ("llguidance 1.9.1, p99, Llama 3 and `17.5` are no figures, nor is 2024", []),
         ("274,520 nodes; 274,521 nodes", ["274,521"]),
+        ("274,500 nodes", []),
+        ("274,600 nodes", ["274,600"]),
         ("43.1 % of them", []),
         ("43.2 % of them", ["43.2"]),
         ("0.663718 ms is more than the page prints", ["0.663718"]),
@@ -64,7 +66,8 @@ def test_numbers_are_read_with_their_units() -> None:
         ("0.30", Figure("0.30", "ms")),
         ("2.5", Figure("2.5", "%")),
     ]
-    assert Figure("0.0300", "").digits == 3
+    assert list(Figure("0.0300", "").digits) == [3]
+    assert list(Figure("23900", "").digits) == [3, 4, 5]
 
 
 # The age of pages.
