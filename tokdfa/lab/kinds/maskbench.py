@@ -126,7 +126,7 @@ class _Ready:
 
     def __init__(self, typed: Settings, engine: BenchEngine) -> None:
         assert typed.tokenizer is not None
-        self._typed, self._engine = typed, engine
+        self._typed, self._given = typed, engine
         self._tokenizer = load_cached(typed.tokenizer)
         began = time.perf_counter_ns()
         backend = create_backend(engine.backend, self._tokenizer.vocabulary, **engine.options)
@@ -139,9 +139,9 @@ class _Ready:
         typed = self._typed
         begin("idle")
         documents = remotes_of(typed.remotes) if REMOTES in case.schema_text else ""
-        constraint = self._engine.constraint(case.schema_text, documents)
+        constraint = self._given.constraint(case.schema_text, documents)
         row = run_case(case, constraint, self._verbs, self._tokenizer, typed.seconds, typed.ends_count, begin)
-        return {**_place(typed, self._engine), "setup_ns": self.setup_ns, **row}
+        return {**_place(typed, self._given), "setup_ns": self.setup_ns, **row}
 
 
 def _fresh(typed: Settings, cases: Mapping[str, SchemaCase], queue: CaseQueue) -> Iterator[tuple[int, Row]]:

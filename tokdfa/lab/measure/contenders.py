@@ -60,7 +60,9 @@ class Sample(NamedTuple):
 
 @dataclass
 class Outcome:
-    """All that was measured of one contender on one item. `phases`: seconds per compile phase, one dict a repeat."""
+    """All that was measured of one contender on one item. `phases`: seconds per compile phase, one dict a repeat;
+    `set_up_s`: seconds of its set-up for the vocabulary.
+    """
 
     label: str
     status: str = OK
@@ -72,6 +74,7 @@ class Outcome:
     steps: int = 0
     memory_peak_bytes: int | None = None
     memory_retained_bytes: int | None = None
+    set_up_s: float | None = None
 
     def fail(self, failure: Failure) -> None:
         """Note a failure; the first one stays."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.lab.declare import Column, Points, Results, Summary
-from tokdfa.lab.declare.columns import text
+from tokdfa.lab.declare.columns import seconds, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ FAMILIES = {
     **dict.fromkeys(("token_index", "tokens_dfa", "outlines_core", "outlines_2023"), "automaton over tokens"),
     **dict.fromkeys(("direct_merge", "cartesian_merge"), "proper automaton over tokens"),
 }
-_COSTS = ("compile", "first_mask", "mask_p50", "mask_mean", "mask_p99", "mask_max", "advance_p50")
+_COSTS = ("set_up_s", "compile", "first_mask", "mask_p50", "mask_mean", "mask_p99", "mask_max", "advance_p50")
 _MEMORY = ("memory_peak_bytes", "memory_retained_bytes")
 
 COLUMNS = {
@@ -45,6 +45,7 @@ COLUMNS = {
                 ("advance_p50", "advance, p50"),
             )
         ),
+        seconds("set_up_s", "set-up"),
         Column("memory_peak_bytes", "peak memory", "B", "lower"),
         Column("memory_retained_bytes", "retained memory", "B", "lower"),
         Column("tv", "total variation", "", "lower", "exact, mean over the prompts"),

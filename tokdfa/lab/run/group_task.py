@@ -178,6 +178,7 @@ class GroupTask:
             **{name: outcome.sizes.get(name) for name in ("states", "transitions", "bytes")},
             "memory_peak_bytes": outcome.memory_peak_bytes,
             "memory_retained_bytes": outcome.memory_retained_bytes,
+            "set_up_s": outcome.set_up_s,
             "steps": outcome.steps,
             "counters": json.dumps(outcome.counters),
             "phases": json.dumps(_median_phases(outcome.phases)),

@@ -19,6 +19,7 @@ from tokdfa.lab.measure.contenders import Contender, Outcome, check_support, mea
 from tokdfa.lab.measure.growing import load_subset
 from tokdfa.lab.measure.limits import Failure, attempt, failure_of
 from tokdfa.lab.measure.memory import measure_memory
+from tokdfa.lab.measure.set_up import set_up_seconds
 from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.lab.measure.workloads import Strings, Texts, follow, plan_walks
 from tokdfa.lab.run.kernel_steps import steps_of_entries, steps_of_kind
@@ -85,6 +86,8 @@ class Workbench:
     backends: dict[str, Backend | Failure] = field(default_factory=dict)
     #: The warm-up steps whose kernels are loaded.
     warm: set[str] = field(default_factory=set)
+    #: Label -> seconds of its set-up by itself (`tokdfa.lab.measure.set_up`), None if that failed.
+    set_up: dict[str, float | None] = field(default_factory=dict)
 
     def prepare(self, job: Job, board: Board) -> None:
         """Load and build what the job needs and is not there yet; see to it that forks inherit it warm.
@@ -105,13 +108,26 @@ class Workbench:
         name = first.tokenizer
         assert name is not None
         if self.tokenizer is None or self.tokenizer.name != name:
-            self.tokenizer, self.backends = load_subset(name), {}
+            self.tokenizer, self.backends, self.set_up = load_subset(name), {}, {}
+            self._time_set_up(job, board)
         for index, item in enumerate(job.items):
             if item.label not in self.backends and item.backend is not None:
                 board.begin(index, "prepare")
                 self.backends[item.label] = self._build(item.backend, index, board)
         gc.collect()
         gc.freeze()  # what is here now stays: collections in forks need not touch, and so copy, its pages
+
+    def _time_set_up(self, job: Job, board: Board) -> None:
+        """Time the set-up of each backend, before anything of the vocabulary is there."""
+        items, limits = job.items, job.config.limits
+        entries = {item.label: item.backend for item in items if item.backend is not None}
+        own = [entry for entry in entries.values() if not entry.backend_class().packages]
+        self._load_kernels(steps_of_entries(own))
+        kind = items[0].constraint.build().kind if items[0].constraint else ""
+        assert self.tokenizer is not None
+        for index, (label, entry) in enumerate(entries.items()):
+            board.begin(index, "prepare")
+            self.set_up[label] = set_up_seconds(entry.name, self.tokenizer.vocabulary, entry.options, kind, limits)
 
     def _load_kernels(self, steps: Sequence[str]) -> None:
         missing = [step for step in steps if step not in self.warm]
@@ -146,7 +162,7 @@ def run_job(job: Job, bench: Workbench, board: Board, send: Send) -> Result:
 def _run_group(job: Job, constraint: Constraint, bench: Workbench, board: Board) -> GroupResult:
     assert bench.tokenizer is not None
     config, measures = job.config, job.config.measures
-    outcomes = [Outcome(item.label) for item in job.items]
+    outcomes = [Outcome(item.label, set_up_s=bench.set_up.get(item.label)) for item in job.items]
     contenders = []
     for index, outcome in enumerate(outcomes):
         backend = bench.backends[outcome.label]

@@ -56,7 +56,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("backend", "label", "options", "constraint", "constraint_kind", "workload"), "string"),
         "seed": "int64",
         **dict.fromkeys(("status", "message"), "string"),
-        **dict.fromkeys(("compile_s", "first_mask_s"), "float64"),
+        **dict.fromkeys(("set_up_s", "compile_s", "first_mask_s"), "float64"),
         **dict.fromkeys(("states", "transitions", "bytes"), "int64"),
         **dict.fromkeys(("memory_peak_bytes", "memory_retained_bytes", "steps"), "int64"),
         **dict.fromkeys(("counters", "phases", "sizes"), "string"),
