@@ -1,6 +1,6 @@
-"""Instructions a trie node takes, counted by valgrind: ``python -m tests.vocabulary.count_instructions [--tokenizer NAME]``.
+"""Instructions that a trie node takes, counted by valgrind: ``python -m tests.vocabulary.count_instructions``.
 
-Each loop runs under ``valgrind --tool=callgrind`` twice, with few walks and with more; the difference of the two counts,
+Each loop runs under ``valgrind --tool=callgrind`` twice, with few walks and with more; the difference of the counts,
 over the nodes that the walks between them visit, is what a node takes, start-up and Python cancelled. The counts do not
 depend on what else the machine does. Kernels are compiled for `CPU`, whose instructions valgrind knows, and kept apart.
 Takes some minutes, most of it for starting Python under valgrind six times.
