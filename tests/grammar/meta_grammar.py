@@ -12,7 +12,7 @@ META_GRAMMAR = r"""
 start: _NL? (_item _NL)*
 _item: definition | ignore | import_one | import_many | _MARKER
 
-definition: MODIFIERS? NAME parameters attributes PRIORITY? ":" options
+definition: CHANGE? MODIFIERS? NAME parameters attributes PRIORITY? ":" options
 parameters: ["{" NAME ("," NAME)* "}"]
 attributes: ["[" attribute ("," attribute)* "]"]
 attribute: NAME ["=" (STRING | NUMBER | REGEX)]
@@ -40,6 +40,7 @@ use: NAME "{" _value ("," _value)* "}"
 special: SPECIAL
 
 IGNORE: "%ignore"
+CHANGE: "%override" | "%extend"
 IMPORT: "%import"
 _MARKER: /%llguidance[ \t]*\{[ \t]*\}/
 MODIFIERS: /[!?]+/

@@ -16,6 +16,7 @@ terminals that are not reached are only checked for names.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, NoReturn
 
@@ -91,6 +92,8 @@ class _Reader:
         self.definitions: dict[str, tree.Definition] = {}
         #: Rules and terminals of other texts, by what they are called here.
         self.foreign: dict[str, tuple[_Reader, tree.Definition]] = {}
+        #: Definitions of this text that a text which imports them overrides or extends: its reader, its name for them.
+        self.replaced: dict[str, tuple[_Reader, str]] = {}
         self.ignored: list[tree.Ignore] = []
         #: The symbols of rules and terminals by name, of strings and regexes by what is written.
         self.known: dict[str, int] = {}
@@ -109,6 +112,7 @@ class _Reader:
                     self.add_import(statement)
         terminals = {name: definition for name, definition in self.definitions.items() if definition.is_terminal}
         self.terminals = TerminalReader(text, terminals, self.store, self.imported_terminals(), source)
+        self.terminals.alone.update(self.standing_alone())
 
     def fail(self, reason: str, part: tree.Part, refused: bool = False) -> NoReturn:
         kind = GrammarUnsupported if refused else GrammarSyntaxError
@@ -117,8 +121,48 @@ class _Reader:
     # Statements.
 
     def add_definition(self, definition: tree.Definition) -> None:
-        self.check_new(definition.name, definition)
+        if definition.change:
+            definition = self.changed(definition)
+        else:
+            self.check_new(definition.name, definition)
         self.definitions[definition.name] = definition
+
+    def changed(self, definition: tree.Definition) -> tree.Definition:
+        """What is defined after an ``%override`` or an ``%extend``."""
+        name, earlier = definition.name, self.definitions.get(definition.name)
+        if earlier is None and name not in self.imports:
+            known = [*self.definitions, *self.imports]
+            self.fail(f"there is no {name} to {definition.change} up to here; {nearest(name, known)}", definition)
+        if earlier is None:
+            return self.changed_import(definition)
+        if definition.change == "override":
+            return definition
+        if [one.name for one in earlier.parameters] != [one.name for one in definition.parameters]:
+            self.fail(f"{name} has other parameters in line {earlier.line}", definition)
+        if earlier.attributes or definition.attributes:
+            self.fail("what has attributes cannot be extended; override it", definition, refused=True)
+        options = (*earlier.body.options, *definition.body.options)
+        body = tree.Group(earlier.body.line, earlier.body.column, options)
+        return replace(earlier, body=body, leaves=[*earlier.leaves, *definition.leaves])
+
+    def changed_import(self, definition: tree.Definition) -> tree.Definition:
+        """The same of what is imported. What it was stays under a name that nobody can write."""
+        name, kept = definition.name, f"{definition.name} (imported)"
+        imported, called = self.imports.pop(name)
+        self.imports[kept] = imported, called
+        if name in self.foreign:
+            reader, original = self.foreign[kept] = self.foreign.pop(name)
+            if original.parameters and definition.change == "extend":
+                self.fail("an imported template cannot be extended; override it", definition, refused=True)
+            if reader.replaced.setdefault(original.name, (self, name)) != (self, name):
+                what = f"{original.name} of {reader.source!r}"
+                self.fail(f"{what} is changed in two places, here under a second name", definition, refused=True)
+        if definition.change == "override":
+            return definition
+        word = tree.Word(called.line, called.column, kept)
+        options = (tree.Option(((word,),), None, None), *definition.body.options)
+        body = tree.Group(definition.body.line, definition.body.column, options)
+        return replace(definition, body=body, leaves=[word, *definition.leaves])
 
     def check_new(self, name: str, part: tree.Part) -> None:
         earlier = self.definitions.get(name) or (self.imports[name][1] if name in self.imports else None)
@@ -164,6 +208,12 @@ class _Reader:
             elif tree.is_terminal_name(called):
                 found[called] = self.foreign[called][0].terminals.named(name)
         return found
+
+    def standing_alone(self) -> frozenset[str]:
+        """Imported terminals that other terminals cannot be made of."""
+        return frozenset(
+            called for called, (reader, definition) in self.foreign.items() if definition.name in reader.terminals.alone
+        )
 
     def check_names(self) -> None:
         """Raise GrammarSyntaxError for a name that nothing defines, used or not."""
@@ -218,22 +268,27 @@ class _Reader:
         return list(found.values())
 
     def skip(self) -> Lexeme | None:
-        """The skip lexeme: any of what is ignored. None if that is nothing but the empty text."""
+        """The skip lexeme: any of what is ignored. None if nothing is."""
         if not self.ignored:
             return None
         expressions = []
         for ignore in self.ignored:
             with placed(ignore):
-                expressions.append(self.terminals.body(ignore.body))
+                expressions.append(self.terminals.ignored(ignore.body))
                 if matches_nothing(self.store, expressions[-1]):
                     self.fail("no text matches what is ignored here", ignore)
         expression = without_empty(self.store, self.store.union(expressions))
         if expression == NOTHING:
-            return None
+            self.fail(
+                "only the empty text is ignored here; write what may be skipped, or leave it out", self.ignored[0]
+            )
         return Lexeme("%ignore", expression, line=self.ignored[0].line, column=self.ignored[0].column)
 
     def instance(self, name: str, arguments: tuple[int, ...], part: tree.Part) -> int:
         """The nonterminal of a rule, or of a template with these arguments."""
+        if name in self.replaced:
+            other, called = self.replaced[name]
+            return other.instance(called, arguments, part)
         reader, definition = self.foreign[name] if name in self.foreign else (self, self.definitions[name])
         if len(arguments) != len(definition.parameters):
             self.fail(
@@ -364,6 +419,9 @@ class _Reader:
 
     def leaf(self, key: str, part: tree.Word | tree.Text | tree.Pattern) -> int:
         """The symbol of a rule or a terminal of that name, or of a string or regex that is written so."""
+        if key in self.replaced:
+            other, called = self.replaced[key]
+            return other.symbol(tree.Word(part.line, part.column, called), 0, {})
         if isinstance(part, tree.Word) and not tree.is_terminal_name(key):
             return self.instance(key, (), part)
         place = self.terminals.definitions.get(key, part)

@@ -2,8 +2,8 @@ r"""The notation of grammars: text -> definitions, by recursive descent.
 
 The dialect is Lark's own plus what llguidance adds to it. In short:
 
-- ``name: alternatives`` defines a rule, ``NAME: alternatives`` a terminal. Leading ``! ?``, rule priorities
-  ``name.2:`` and aliases ``-> x`` mean nothing here (they shape Lark's trees). A line that begins with ``|`` goes on
+- ``name: alternatives`` defines a rule, ``NAME: alternatives`` a terminal. Leading ``! ?``, priorities
+  ``name.2:`` and aliases ``-> x`` mean nothing here (they shape and choose Lark's trees; all readings are kept). A line that begins with ``|`` goes on
   with the definition above it; comments ``//`` and ``#`` may stand between.
 - Items: ``"text"``, ``"text"i`` (ignore case), ``/regex/imsxu``, ``"a".."z"``, names, ``(group)``, ``[optional]``,
   ``template{x, y}``; behind one of them ``? * +``, ``~n``, ``~m..n``, ``{n} {m,} {,n} {m,n}``.
@@ -13,6 +13,8 @@ The dialect is Lark's own plus what llguidance adds to it. In short:
   a run of words of a text, the empty run too (`substring_chars`: of characters, `substring_chunks`: of a list of
   texts). llguidance.
 - ``name[lazy]: ..`` and ``name[suffix="text"]: ..`` define a terminal that ends as soon as it can. llguidance.
+- ``%override name: ..`` replaces a definition, ``%extend name: ..`` adds alternatives to it; of an imported one for the
+  rules of the text that it comes from, too. Terminals there that are made of it keep what they had, as in Lark.
 - ``template{x, y}: ..``, ``%ignore``, ``%import common.X [-> Y]``, ``%import common (A, B)``, ``%llguidance {}``.
 - ``%import name.rule``, ``%import name (a, B)``: rules, templates and terminals of a grammar of one's own
   (`tokdfa.Grammar.sources`), with a ``.`` before the name, as in Lark, or without. What that ignores is not imported.
@@ -143,16 +145,19 @@ class _Parser:
             if kind == "ignore":
                 leaves = self.leaves = []
                 yield tree.Ignore(*self.place, self.options("line_end"), leaves)
-            elif kind in ("name", "modifiers"):
+            elif kind in ("name", "modifiers", "override", "extend"):
+                change = ""
+                if kind in ("override", "extend"):
+                    change, kind = kind, self.expect(words.DEFINITION)
                 if kind == "modifiers":
                     self.expect(words.NAME)
-                yield self.definition()
+                yield self.definition(change)
             else:
                 if kind == "import":
                     yield self.imported()
                 self.expect(words.LINE_END)
 
-    def definition(self) -> tree.Definition:
+    def definition(self, change: str) -> tree.Definition:
         spend(NS_PER_DEFINITION)
         name = self.name()
         leaves = self.leaves = []
@@ -169,15 +174,12 @@ class _Parser:
         if is_terminal:
             for extra in (*parameters, *attributes):
                 self.fail("only rules have parameters and attributes; give it a lower-case name", extra)
-        if kind == "priority":
-            if is_terminal:
-                reason = "a terminal's priority is not supported: it chooses between readings, and all of them are kept"
-                self.fail(reason, self.place_of(self.begin), refused=True)
+        if kind == "priority":  # it chooses between readings, and all of them are kept
             kind = self.word(words.BEHIND_NAME)
         if kind != "colon":
             self.cannot_stand(self.begin if kind else self.next_position())
         body = self.options("line_end")
-        return tree.Definition(name.line, name.column, name.name, parameters, attributes, body, leaves)
+        return tree.Definition(name.line, name.column, name.name, parameters, attributes, body, leaves, change)
 
     def list_to(self, closing: re.Pattern[str], read: Callable[[], _Read]) -> tuple[_Read, ...]:
         """What stands between brackets, the opening one of which has been read, with commas between."""

@@ -6,9 +6,15 @@ rules. What is special here:
 - Strings have the escapes ``\\ \" \n \t \r \f \xHH \uHHHH \UHHHHHHHH`` (code points, as in Lark). Others are refused,
   because Lark and JSON disagree about them.
 - Regexes are `tokdfa.regex.parse`'s in the dialect "lark", Unicode classes included; ``^`` at the very beginning and
-  ``$`` at the very end say nothing. Refused: look-around, word boundaries and anchors elsewhere (a lexeme must not
-  depend on what is around it), and lazy quantifiers, which in Lark change what a terminal finds (llguidance ignores
-  them).
+  ``$`` at the very end say nothing. Refused: look-behind, anchors elsewhere, and the two things that follow where such
+  a regex is not the whole of a terminal, of a literal in a rule or of what is ignored: Lark makes one regex of all
+  parts, which would see the others.
+- *Look-ahead and word boundaries* are read inside of a terminal's own text, behind which they see the end:
+  ``/(?!if\b)[a-z]+/`` is each word but ``if``. (To Lark they see what comes after the terminal, too.) At the end of a
+  regex, where they would speak of nothing else, they are refused. Boundaries are Python's, of Unicode.
+- *Lazy quantifiers* change what a terminal finds. A regex with one lazy repeat, in which nothing else varies in length,
+  ends at its first match: ``/\/\*.*?\*\//s`` is each comment that ends where it first can. So it is those of its texts
+  that do not begin with another one. Other lazy quantifiers are refused (llguidance ignores them).
 - ``~x`` is any UTF-8 text that x does not match (llguidance: any bytes). In ``x & ~y`` the left side sees to that.
 
 References are followed with a list, not by recursion; nesting is bounded by the reader. Each terminal is lowered once.
@@ -26,14 +32,28 @@ from tokdfa.errors import (
     LimitExceeded,
     RegexSyntaxError,
     RegexUnsupported,
+    UnsupportedConstraint,
     nearest,
 )
 from tokdfa.grammar import lark_tree as tree
 from tokdfa.regex.char_sets import ALL, fold_closure
-from tokdfa.regex.expression import EMPTY
+from tokdfa.regex.expression import ANY_BYTE, EMPTY
+from tokdfa.regex.lower import lower
 from tokdfa.regex.parse import parse
 from tokdfa.regex.program import Program, known
-from tokdfa.regex.syntax_tree import Alternation, Assertion, CharSet, Concat, Node, Repeat, alternation, concat
+from tokdfa.regex.syntax_tree import (
+    Alternation,
+    Assertion,
+    CharSet,
+    Concat,
+    LookAhead,
+    Node,
+    Repeat,
+    alternation,
+    concat,
+    walk,
+    width_of,
+)
 from tokdfa.regex.tree_writer import UTF8, Writer
 
 if TYPE_CHECKING:
@@ -48,6 +68,7 @@ MAX_CHUNKS = 10_000
 _ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))")
 _ANY_TEXT = Repeat(CharSet(ALL), 0, None)
+LAZY = "a lazy quantifier is supported in a terminal that ends at its first match, once and by itself"
 
 
 class PlacedLimitExceeded(LimitExceeded):
@@ -90,6 +111,9 @@ class TerminalReader:
         self._writer = Writer(store, UTF8)
         #: Values of the writer's program: of terminals by name, of strings and regexes by what is written.
         self._done, self._leaves = dict[str, int](), dict[str, int]()
+        #: Terminals, and regexes as they are written, that nothing else can be made of.
+        self.alone: set[str] = set()
+        self._wholes: dict[str, int] = {}
         #: What `prepare` has built, by name or by what is written.
         self.built: dict[str, int] = {}
         for name, one in (imported or {}).items():
@@ -106,7 +130,7 @@ class TerminalReader:
             key = part.name if isinstance(part, tree.Word) else part.written
             place = self.definitions.get(key, part)
             try:
-                written.append((key, self._part(part), place))
+                written.append((key, self._whole(part), place))
             except (GrammarSyntaxError, GrammarUnsupported):
                 written.append(("", program.count - 1, place))  # what was written of it is run, too
             except LimitExceeded:
@@ -149,9 +173,18 @@ class TerminalReader:
         """The expression of alternatives."""
         return self._writer.expression(self._body(group))
 
+    def ignored(self, group: tree.Group) -> int:
+        """The expression of what is ignored: each alternative is a lexeme of its own."""
+        wholes = [_only_part(tree.Group(group.line, group.column, (option,))) for option in group.options]
+        if None in wholes:
+            return self.body(group)
+        return self._writer.expression(self._writer.program.union([self._whole(one) for one in wholes if one]))
+
     def part(self, part: tree.Part) -> int:
-        """The expression of one part. Raises GrammarSyntaxError, GrammarUnsupported or LimitExceeded."""
-        return self._writer.expression(self._part(part))
+        """The expression of one part that stands alone. Raises GrammarSyntaxError, GrammarUnsupported or
+        LimitExceeded.
+        """
+        return self._writer.expression(self._whole(part))
 
     # Values of the writer's program: what is written together is built by one kernel call.
 
@@ -169,7 +202,10 @@ class TerminalReader:
             if current.name in open_words:  # what it is made of is done
                 definition = self.definitions[current.name]
                 with placed(definition):
-                    self._done[current.name] = self._body(definition.body)
+                    whole = _only_part(definition.body)
+                    self._done[current.name] = self._body(definition.body) if whole is None else self._whole(whole)
+                    if isinstance(whole, tree.Word | tree.Pattern) and _key(whole) in self.alone:
+                        self.alone.add(current.name)
                 del open_words[current.name]
                 pending.pop()
                 continue
@@ -195,7 +231,7 @@ class TerminalReader:
         writer, complements, others = self._writer, [], []
         for sequence in option.sequences:
             if len(sequence) == 1 and isinstance(sequence[0], tree.Complement):
-                complements.append(self.store.complement(self.part(sequence[0].body)))
+                complements.append(self.store.complement(writer.expression(self._part(sequence[0].body))))
             else:
                 parts = list(map(self._part, sequence))
                 others.append(parts[0] if len(parts) == 1 else writer.program.concat(parts))
@@ -205,20 +241,57 @@ class TerminalReader:
             others.append(writer.write(_ANY_TEXT))
         return known(self.store.intersection([*map(writer.expression, others), *complements]))
 
+    def _whole(self, part: tree.Part) -> int:
+        """The value of a part that is all of a terminal, of a literal or of something ignored."""
+        if isinstance(part, tree.Word) and tree.is_terminal_name(part.name):
+            return self._named(part)
+        if not isinstance(part, tree.Pattern):
+            return self._part(part)
+        if part.written not in self._wholes:
+            self._wholes[part.written] = self._whole_regex(part)
+        return self._wholes[part.written]
+
+    def _whole_regex(self, part: tree.Pattern) -> int:
+        """A regex that may look ahead, or end at its first match."""
+        store, node = self.store, self.regex(part, whole=True)
+        lazy = [inner for inner in walk(node) if isinstance(inner, Repeat) and inner.lazy]
+        if not (lazy or node.assertions):
+            return self._part(part)
+        self.alone.add(part.written)
+        if node.assertions and _asks_behind(node):
+            reason = "a look-ahead or a word boundary at the end of a terminal asks what comes after it, which a lexeme"
+            self.fail(f"{reason} cannot know; write that into the rules", part, refused=True)
+        if lazy and (len(lazy) > 1 or node.assertions or not _varies_only_there(node, lazy[0])):
+            self.fail(f"{LAZY}; nothing else in the regex may vary in length", part, refused=True)
+        try:
+            expression = lower(node, store)
+        except UnsupportedConstraint as error:
+            self.fail(str(error), part, refused=True)
+        if store.has_assertions(expression):
+            self.fail("a look-ahead around a repeat is not supported; move it out of the repeat", part, refused=True)
+        if lazy:  # without the texts that begin with another one
+            longer = store.concat(expression, store.repeat(ANY_BYTE, 1, None))
+            expression = store.intersection([expression, store.complement(longer)])
+        return known(expression)
+
     def _part(self, part: tree.Part) -> int:
         store, writer = self.store, self._writer
         match part:
             case tree.Word():
                 if not tree.is_terminal_name(part.name):
                     self.fail(f"{part.name} is a rule; a terminal is made of terminals only", part)
-                return self._named(part)
+                value = self._named(part)
+                if part.name in self.alone:
+                    reason = f"{part.name} looks ahead or ends at its first match, so nothing else can be made of it"
+                    self.fail(f"{reason}; use it in rules, or write {part.name} anew as a regex of all", part, True)
+                return value
             case tree.Group():
                 return self._body(part)
             case tree.Repetition(body=body, low=low, high=high):
                 return writer.program.repeat(self._part(body), low, high)
             case tree.Complement(body=body):
                 any_text = writer.expression(writer.write(_ANY_TEXT))
-                return known(store.intersection([any_text, store.complement(self.part(body))]))
+                return known(store.intersection([any_text, store.complement(writer.expression(self._part(body)))]))
             case tree.Text(written=written) | tree.Pattern(written=written):
                 if written not in self._leaves:
                     self._leaves[written] = self._leaf(part)
@@ -301,22 +374,30 @@ class TerminalReader:
 
         return _ESCAPE.sub(replace, inside)
 
-    def regex(self, part: tree.Pattern) -> Node:
-        """The syntax tree of a regex without its outer anchors."""
+    def regex(self, part: tree.Pattern, whole: bool = False) -> Node:
+        """The syntax tree of a regex without its outer anchors. `whole`: it is all of a terminal."""
         closing = part.written.rindex("/")
         pattern, flags = part.written[1:closing], part.written[closing + 1 :]
         if "l" in flags:
             place = self._inside(part, closing + 1 + flags.index("l"))
             self.fail("the regex flag l (locale) is not supported; remove it", place, refused=True)
         try:
-            node = parse(pattern, flags, dialect="lark")
+            node = parse(pattern, flags, dialect="lark with lazy" if whole else "lark")
         except RegexSyntaxError as error:
             place = self._inside(part, 1 + error.position)
             self.fail(error.reason, place, refused=isinstance(error, RegexUnsupported))
+        if "text_end" in node.assertions and any(isinstance(one, Repeat) and one.lazy for one in walk(node)):
+            self.fail(f"{LAZY}; nothing else in the regex may vary in length, and no $ end it", part, refused=True)
         node = _without_outer_anchors(node)
         for kind in sorted(node.assertions):
-            what = "an anchor inside a regex" if kind.endswith(("start", "end")) else "a look-ahead"
-            self.fail(f"{what} is not supported: a lexeme cannot depend on what is around it", part, refused=True)
+            if kind.endswith(("start", "end")):
+                reason = "an anchor inside a regex is not supported: a lexeme cannot depend on what is around it"
+                self.fail(reason, part, refused=True)
+            if not whole:
+                reason = (
+                    "a look-ahead or a word boundary in a part of a terminal is not supported; Lark would look into"
+                )
+                self.fail(f"{reason} the other parts; write one regex of all", part, refused=True)
         return node
 
     def _inside(self, part: tree.Pattern, offset: int) -> tree.Part:
@@ -324,6 +405,45 @@ class TerminalReader:
         before = part.written[:offset]
         lines = before.count("\n")
         return tree.Part(part.line + lines, len(before) - before.rfind("\n") if lines else part.column + offset)
+
+
+def _only_part(group: tree.Group) -> tree.Part | None:
+    """The only part of the only alternative; None if there are more, or `&` or an alias."""
+    if len(group.options) != 1:
+        return None
+    (option,) = group.options
+    is_one = len(option.sequences) == 1 and len(option.sequences[0]) == 1 and not (option.joined or option.alias)
+    return option.sequences[0][0] if is_one else None
+
+
+def _key(part: tree.Word | tree.Pattern) -> str:
+    return part.name if isinstance(part, tree.Word) else part.written
+
+
+def _asks_behind(node: Node) -> bool:
+    """Whether an assertion may stand at the end of a match."""
+    match node:
+        case Assertion() | LookAhead():
+            return True
+        case Concat(parts=parts):
+            for part in reversed(parts):
+                if part.assertions and _asks_behind(part):
+                    return True
+                if not (part.nullable or part.assertions):
+                    break
+            return False
+        case Alternation(options=options):
+            return any(map(_asks_behind, options))
+        case Repeat(body=body):
+            return bool(body.assertions) and _asks_behind(body)
+    return False
+
+
+def _varies_only_there(node: Node, lazy: Repeat) -> bool:
+    """Whether a lazy repeat, of what has one length, stands in a row of parts that have one length each."""
+    parts = node.parts if isinstance(node, Concat) else (node,)
+    others = [part for part in parts if part is not lazy]
+    return len(others) == len(parts) - 1 and all(width_of(part) is not None for part in (lazy.body, *others))
 
 
 def _without_outer_anchors(node: Node) -> Node:

@@ -128,6 +128,8 @@ class Definition(Part):
     attributes: tuple[Attribute, ...]
     body: Group
     leaves: list[Part]
+    #: What it does to a definition of that name that is there: "" (there must be none), "override" or "extend".
+    change: str = ""
 
     @property
     def is_terminal(self) -> bool:

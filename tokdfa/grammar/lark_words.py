@@ -19,6 +19,8 @@ _WORDS = {
     "line_end": _LINE_END,
     "marker": r"%llguidance[ \t]*\{[ \t]*\}",
     "ignore": "%ignore",
+    "override": "%override",
+    "extend": "%extend",
     "import": "%import",
     "modifiers": "[!?]+",
     "priority": r"\.[ \t]*[+-]?\d+",
@@ -52,7 +54,8 @@ def one_of(*words: str) -> re.Pattern[str]:
 # What is frequent comes first: alternatives are tried in order.
 _VALUES = ("name", "string", "regex", "special", "structured")
 
-STATEMENT = one_of("marker", "ignore", "import", "modifiers", "name")
+STATEMENT = one_of("marker", "ignore", "import", "override", "extend", "modifiers", "name")
+DEFINITION = one_of("modifiers", "name")
 VALUE = one_of(*_VALUES)
 _ITEMS = *_VALUES, "bar", "left", "right", "left_bracket", "right_bracket", "line_end", "tilde", "and", "arrow"
 COUNTS = "operator", "braces", "times"
@@ -79,11 +82,13 @@ REFUSED: tuple[tuple[re.Pattern[str], bool, str], ...] = tuple(
         ),
         (r"@", True, "a reference to another grammar is not supported; give it as a source, and %import its rules"),
         (r"%llguidance", True, "options inside a grammar are not supported; pass them to the backend instead"),
-        (r"%declare", True, "%declare is not supported: a declared terminal has no text; define it, or use <token>"),
-        (r"%override", True, "%override is not supported; import another name and define this one yourself"),
-        (r"%extend", True, "%extend is not supported; write the alternatives into one definition"),
+        (
+            r"%declare",
+            True,
+            "%declare is not supported: code outside of the grammar makes what it declares; define it, or use <token>",
+        ),
         (r"%if|::", True, "parametric rules are not supported; write one rule for each case"),
-        (r"%", False, "unknown directive; known: %ignore, %import; in rules %json, %regex"),
+        (r"%", False, "unknown directive; known: %ignore, %import, %override, %extend; in rules %json, %regex"),
         (r"'", False, "a string stands in double quotes"),
         (r'"', False, "this string is not closed on its line"),
         (r"//", False, 'this group is not closed on its line; a regex for nothing is written ""'),

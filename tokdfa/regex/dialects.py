@@ -26,7 +26,8 @@ without case        simple folding, Unicode           where all agree; widely, w
 ``(?<=x) (?<!x)``   outside groups; lark: refused     refused                              Python
 ==================  ================================  ===================================  =========================
 
-*lark* is what stands between slashes in a grammar; a lazy quantifier there changes what a terminal finds.
+*lark* is what stands between slashes in a grammar. A lazy quantifier there changes what a terminal finds: only *lark
+with lazy* reads it. Word boundaries are Python's.
 
 *ecma* is read twice, since JSON schemas are judged by ECMA-262, by Python's `re`, and by Rust: as *all readings* have
 it, or *widely*, as any has it. So a class has two sets, and in what leaves out or must not be found (``[^\s]``, ``\S``,
@@ -96,6 +97,8 @@ class Dialect:
     refused_atomic: str = ""
     #: A lazy quantifier: what it is refused as; "" if it is read.
     refused_lazy: str = ""
+    #: Whether trees say which quantifiers are lazy.
+    keeps_lazy: bool = False
     max_nesting: int = MAX_NESTING
     max_count: int = MAX_COUNT
     #: Escape letters: assertions, single characters, what is refused; and how code points are written.
@@ -108,8 +111,9 @@ class Dialect:
     hexadecimal: Mapping[str, re.Pattern[str]]
     #: ``\p{..}``: whether negated, the name, the name if it is one letter without braces.
     property: re.Pattern[str]
-    #: What a Unicode word boundary is refused as; "" if boundaries are ASCII.
+    #: What a Unicode word boundary is refused as; "" if it is not. And whether boundaries are Python's, not ASCII.
     unicode_boundary: str = ""
+    python_boundary: bool = False
     #: In brackets: whether ``]`` may close an empty class, a hyphen beside a class is a member, and POSIX classes and
     #: set operations are known.
     empty_class: bool = False
@@ -187,8 +191,10 @@ LARK = replace(
     refused_groups={**TOKDFA.refused_groups, "(?<=": "look-behind", "(?<!": "look-behind"},
     refused_lazy="a lazy quantifier; it says where a search stops, not what matches; exclude what ends the text, as in "
     '/"[^"]*"/, or make it a rule name[lazy]: /.../',
-    unicode_boundary="a word boundary; a lexeme cannot depend on what is around it",
+    unicode_boundary="",
+    python_boundary=True,
 )
+LARK_WITH_LAZY = replace(LARK, name="lark with lazy", refused_lazy="", keeps_lazy=True)
 
 #: Zs, and the control characters and line ends (ECMA-262, WhiteSpace and LineTerminator), without U+FEFF.
 ECMA_SPACES: Ranges = (
@@ -311,6 +317,9 @@ TIKTOKEN = Dialect(
 
 ONIGURUMA = replace(TIKTOKEN, name="oniguruma")
 
-DIALECTS = {dialect.name: dialect for dialect in (TOKDFA, LARK, ECMA, ECMA_WITH_LOOK_AROUND, TIKTOKEN, ONIGURUMA)}
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (TOKDFA, LARK, LARK_WITH_LAZY, ECMA, ECMA_WITH_LOOK_AROUND, TIKTOKEN, ONIGURUMA)
+}
 #: Those of the libraries that search with a pattern.
 LIBRARY_DIALECTS = tuple(name for name, dialect in DIALECTS.items() if dialect.is_for_library)

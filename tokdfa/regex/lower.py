@@ -105,7 +105,7 @@ def lower(node: Node, store: ExpressionStore, search: bool = False, encoding: En
     It may be an expression of the empty language without being NOTHING; whoever derives it finds out.
     Raises LimitExceeded if the expression outgrows the store, and what the encoding raises.
     """
-    lowerer = _Lowerer(store, encoding, any(map(boundaries.is_agreed, node.assertions)))
+    lowerer = _Lowerer(store, encoding, node.assertions)
     if LOOK_BEHIND in node.assertions:
         alternatives = node.options if isinstance(node, Alternation) else (node,)
         return store.union(
@@ -180,11 +180,13 @@ class _Rest:
 class _Lowerer(Writer):
     """The recursive functions, as generators that yield their recursive calls to `_run`. All make expressions."""
 
-    def __init__(self, store: ExpressionStore, encoding: Encoding, agreed: bool) -> None:
-        """`agreed`: whether there are boundaries on which dialects must agree."""
+    def __init__(self, store: ExpressionStore, encoding: Encoding, kinds: frozenset[str]) -> None:
+        """`kinds`: of the assertions that there are."""
         super().__init__(store, encoding)
         self.end = store.literal(encoding.end)
-        self.leaving = boundaries.leaving() if agreed else _LEAVING
+        by_zones = any(map(boundaries.is_agreed, kinds))
+        to_python = any(kind.endswith(boundaries.TO_PYTHON) for kind in kinds)
+        self.leaving = boundaries.leaving(to_python) if by_zones else _LEAVING
         # by the node's identity (hashing a tree would walk it); the node is kept, so that its id stays its own
         self._anchored: dict[tuple[int, bool, bool], tuple[Node, Node]] = {}
 

@@ -332,10 +332,12 @@ class Parser(AtomReader):
             self.position += 1
             group.add(node, group.begin, MULTIPLE_REPEAT)
             return
-        if following == "?":
+        is_lazy = following == "?"
+        if is_lazy:
             self.first_lazy = self.position if self.first_lazy < 0 else self.first_lazy
             self.position += 1
-        group.add(self.pool.repeat(group.items.pop(), low, high), group.begin, MULTIPLE_REPEAT)
+        repeated = self.pool.repeat(group.items.pop(), low, high, is_lazy and dialect.keeps_lazy)
+        group.add(repeated, group.begin, MULTIPLE_REPEAT)
 
     def read_counts(self) -> tuple[int, int | None]:
         """Read a quantifier without what makes it lazy or possessive."""
@@ -383,14 +385,15 @@ class Parser(AtomReader):
 
     def read_assertion_escape(self, letter: str) -> None:
         dialect = self.dialect
-        if letter in "bB" and (dialect.unicode_boundary or dialect.two_readings):
+        by_zones = dialect.two_readings or dialect.python_boundary
+        if letter in "bB" and (dialect.unicode_boundary or by_zones):
             if dialect.unicode_boundary and not self.ascii_classes:
                 self.refuse(dialect.unicode_boundary)
             if _BOUNDARY_SIDE.match(self.pattern, self.position + 2):
                 self.refuse(rf"the word boundary \{letter}{{..}}; it is Rust's; write \{letter}\{{ for a brace")
         kind = dialect.assertions[letter]
-        if letter in "bB" and dialect.two_readings:
-            kind += "_to_any" if self.flags.wide else "_to_all"
+        if letter in "bB" and by_zones:
+            kind += "_to_python" if dialect.python_boundary else "_to_any" if self.flags.wide else "_to_all"
         self.add_assertion(kind, 2)
         if letter == "Z" and self.flags.wide:
             self.allow_newlines(None)  # as Rust's look-around has it
