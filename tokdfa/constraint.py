@@ -10,7 +10,7 @@ import re
 from dataclasses import InitVar, dataclass, field
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
 from tokdfa.core.nesting import read_json, write_json
@@ -163,9 +163,23 @@ class Choice(Constraint):
             raise OptionError(f"the choice {error.object!r} cannot be encoded as UTF-8: {error.reason}") from None
 
 
+class Written(NamedTuple):
+    """A grammar in another notation, of which Lark's `Grammar.text` was made.
+
+    `made`, `begin`: offsets in the Lark text, ascending, and where what stands there begins in `text`. `names`: what a
+    rule is called in the Lark text -> in `text`.
+    """
+
+    text: str
+    made: tuple[int, ...]
+    begin: tuple[int, ...]
+    names: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class Grammar(Constraint):
-    """All texts derived from `start` in a Lark grammar.
+    """All texts derived from `start` in a Lark grammar. What it ignores may also stand before and behind a text, as in
+    Lark: a matcher that can end may allow blanks, too.
 
     - `text`: the grammar, or what says it as ``str(text)``: a part of `tokdfa.grammar.parts`.
     - `sources`: grammars by name, for ``%import name.rule`` (kept as sorted pairs); `path`: a folder to read them from,
@@ -177,6 +191,8 @@ class Grammar(Constraint):
     """
 
     kind = "grammar"
+    #: What `text` was made of, if it was written in another notation: errors name its places and its rules.
+    written: ClassVar[Written | None] = None
     text: str
     start: str = "start"
     sources: Mapping[str, str] | tuple[tuple[str, str], ...] = field(default=(), kw_only=True)

@@ -55,6 +55,8 @@ def read_ebnf(text: str, root: str = "root") -> Grammar:
     """The grammar of a text in xgrammar's EBNF, which begins with the rule `root`. O(size).
 
     Raises GrammarSyntaxError or GrammarUnsupported with line and column in `text`, and UnknownNameError for `root`.
+    What is found when the grammar is compiled names the same places. Blanks and comments of the notation are no text:
+    nothing is ignored between characters, nor before the first and behind the last one.
     """
     return _Ebnf(as_text(text, "text")).grammar(as_text(root, "root"))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from tokdfa.constraint import Grammar
+from tokdfa.constraint import Grammar, Written
 from tokdfa.core.arguments import as_text
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, UnknownNameError, nearest
 from tokdfa.grammar.parts import text as lark_string
@@ -33,6 +33,8 @@ def read_gbnf(text: str, root: str = "root") -> Grammar:
     """The grammar of a text in GBNF, which begins with the rule `root`. O(size).
 
     Raises GrammarSyntaxError or GrammarUnsupported with line and column in `text`, and UnknownNameError for `root`.
+    What is found when the grammar is compiled names the same places. Blanks and comments of the notation are no text:
+    nothing is ignored between characters, nor before the first and behind the last one.
     """
     return CharacterGrammar(as_text(text, "text")).grammar(as_text(root, "root"))
 
@@ -78,6 +80,7 @@ class CharacterGrammar:
         if root not in self.rules:
             raise UnknownNameError("rule", root, self.rules)
         parts, brackets, before = list[str](), list[int](), ""
+        made, begin, length = list[int](), list[int](), 0
         tokens = [*self.tokens, ("define", "", len(self.text))]
         k = 0
         while k < len(tokens):
@@ -96,9 +99,15 @@ class CharacterGrammar:
                 brackets = [*brackets, position] if kind == "left" else brackets[:-1]
             taken, part = self.special_form(k, brackets)
             parts.append(part if taken else self.lark(kind, written, position))
+            made.append(length + len(parts[-1]) - len(parts[-1].lstrip("\n")))
+            begin.append(position)
+            length += len(parts[-1])
             k += taken or 1
             before = kind
-        return Grammar("".join(parts) + self.more_rules(), start=self.rules[root])
+        found = Grammar("".join(parts) + self.more_rules(), start=self.rules[root])
+        names = {made_name: name for name, made_name in self.rules.items()}
+        object.__setattr__(found, "written", Written(self.text, tuple(made), tuple(begin), names))
+        return found
 
     def special_form(self, k: int, brackets: list[int]) -> tuple[int, str]:
         """How many tokens from the k-th are a form of the notation's own, and what that is in Lark; (0, "") if none."""

@@ -6,8 +6,9 @@ In a rule every string, regex, range, terminal and special token is a lexeme of 
 
 All lexemes that match at a place count: there are no priorities among them, and neither the longest match nor the order
 of definitions decides (in this the texts accepted are those of Lark's Earley parser with ``lexer="dynamic_complete"``;
-a backend may be told to take the longest match only). Unlike Lark, skipped text is not allowed before the first and
-after the last lexeme.
+the grammar engines take the longest match only, unless told otherwise). A `Cfg` has skipped text between lexemes only.
+Engines allow it before the first and after the last one, too, as Lark does; so a text may begin with a comment, and go
+on with blanks when it is complete. ``earley_trie`` can be told not to: ``ignore="between"``.
 
 Rules are lowered as they are reached from the start, from a queue, so no chain of rules costs Python stack. Rules and
 terminals that are not reached are only checked for names.
@@ -88,6 +89,9 @@ class _Reader:
 
     def __init__(self, text: str, reading: _Reading, source: str = "") -> None:
         self.text, self.reading, self.source = text, reading, source
+        written = None if source else reading.grammar.written
+        #: What messages show, and what rules are called there.
+        self.shown, self.called = (text, {}) if written is None else (written.text, written.names)
         self.store, self.builder, self.repetitions = reading.store, reading.builder, reading.repetitions
         self.definitions: dict[str, tree.Definition] = {}
         #: Rules and terminals of other texts, by what they are called here.
@@ -99,9 +103,9 @@ class _Reader:
         self.known: dict[str, int] = {}
         self.imports: dict[str, tuple[tree.Word, tree.Word]] = {}
         try:
-            statements = parse_statements(text)
+            statements = parse_statements(text, written)
         except GrammarSyntaxError as error:
-            raise type(error)(error.reason, text, error.line, error.column, source) from None
+            raise type(error)(error.reason, self.shown, error.line, error.column, source) from None
         for statement in statements:
             match statement:
                 case tree.Definition():
@@ -111,12 +115,12 @@ class _Reader:
                 case tree.Import():
                     self.add_import(statement)
         terminals = {name: definition for name, definition in self.definitions.items() if definition.is_terminal}
-        self.terminals = TerminalReader(text, terminals, self.store, self.imported_terminals(), source)
+        self.terminals = TerminalReader(self.shown, terminals, self.store, self.imported_terminals(), source)
         self.terminals.alone.update(self.standing_alone())
 
     def fail(self, reason: str, part: tree.Part, refused: bool = False) -> NoReturn:
         kind = GrammarUnsupported if refused else GrammarSyntaxError
-        raise kind(reason, self.text, part.line, part.column, self.source)
+        raise kind(reason, self.shown, part.line, part.column, self.source)
 
     # Statements.
 
@@ -301,7 +305,7 @@ class _Reader:
             environment = {word.name: symbol for word, symbol in zip(definition.parameters, arguments, strict=True)}
             if len(environment) < len(arguments):
                 reader.fail("two parameters have one name", definition)
-            name = ".".join(filter(None, (reader.source, definition.name)))
+            name = ".".join(filter(None, (reader.source, reader.called.get(definition.name, definition.name))))
             if arguments:
                 name += "{" + shorten(", ".join(map(self.builder.name, arguments)), 60, placeholder="…") + "}"
                 self.count_template(part)

@@ -2,9 +2,9 @@ r"""The notation of grammars: text -> definitions, by recursive descent.
 
 The dialect is Lark's own plus what llguidance adds to it. In short:
 
-- ``name: alternatives`` defines a rule, ``NAME: alternatives`` a terminal. Leading ``! ?``, priorities
-  ``name.2:`` and aliases ``-> x`` mean nothing here (they shape and choose Lark's trees; all readings are kept). A line that begins with ``|`` goes on
-  with the definition above it; comments ``//`` and ``#`` may stand between.
+- ``name: alternatives`` defines a rule, ``NAME: alternatives`` a terminal. Leading ``! ?``, priorities ``name.2:`` and
+  aliases ``-> x`` mean nothing here (they shape and choose Lark's trees; all readings are kept). A line that begins
+  with ``|`` goes on with the definition above it; comments ``//`` and ``#`` may stand between.
 - Items: ``"text"``, ``"text"i`` (ignore case), ``/regex/imsxu``, ``"a".."z"``, names, ``(group)``, ``[optional]``,
   ``template{x, y}``; behind one of them ``? * +``, ``~n``, ``~m..n``, ``{n} {m,} {,n} {m,n}``.
 - In terminals ``x & y`` (both; binds tighter than ``|``) and ``~x`` (not; binds tightest). llguidance.
@@ -42,6 +42,8 @@ from tokdfa.grammar import lark_words as words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tokdfa.constraint import Written
+
 #: Levels of groups, complements and template arguments inside each other.
 MAX_NESTING = 100
 #: Characters of a grammar.
@@ -59,8 +61,8 @@ _ENDS = frozenset(("bar", "line_end", "right", "right_bracket"))
 _BEHIND_ATOM = frozenset((*words.COUNTS, "range", "left_brace"))
 
 
-def parse_statements(text: str) -> list[tree.Statement]:
-    """The statements of a grammar, in order.
+def parse_statements(text: str, written: Written | None = None) -> list[tree.Statement]:
+    """The statements of a grammar, in order. `written`: what it was made of, if it was; places are places in that.
 
     Raises GrammarSyntaxError or GrammarUnsupported with line and column, LimitExceeded past `MAX_TEXT`, `MAX_NESTING`
     or `MAX_COUNT`.
@@ -72,16 +74,17 @@ def parse_statements(text: str) -> list[tree.Statement]:
             value=len(text),
         )
     spend(NS_PER_CHARACTER * len(text))
-    return list(_Parser(text).statements())
+    return list(_Parser(text, written).statements())
 
 
 class _Parser:
     """A text, and how far it has been read."""
 
-    def __init__(self, text: str) -> None:
-        self.given, self.text = text, text + "\n"
+    def __init__(self, text: str, written: Written | None) -> None:
+        self.given, self.text, self.made_of = text, text + "\n", written
         self.begin = self.position = self.level = 0
-        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.shown = text if written is None else written.text
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", self.shown))]
         #: Names that are known to be valid.
         self.names: set[str] = set()
         #: See `tree.Definition.leaves`: those of the definition that is being read.
@@ -111,10 +114,18 @@ class _Parser:
     @property
     def place(self) -> tuple[int, int]:
         """Line and column."""
-        line = bisect_right(self.line_starts, self.begin)
-        return line, self.begin - self.line_starts[line - 1] + 1
+        begin = self.begin if self.made_of is None else self.position_shown(self.begin)
+        line = bisect_right(self.line_starts, begin)
+        return line, begin - self.line_starts[line - 1] + 1
+
+    def position_shown(self, position: int) -> int:
+        """Where what stands at a position begins in what the text was made of."""
+        assert self.made_of is not None
+        return self.made_of.begin[max(bisect_right(self.made_of.made, position) - 1, 0)]
 
     def place_of(self, position: int) -> tree.Part:
+        if self.made_of is not None:
+            position = self.position_shown(position)
         line = bisect_right(self.line_starts, position)
         return tree.Part(line, position - self.line_starts[line - 1] + 1)
 
@@ -134,7 +145,7 @@ class _Parser:
 
     def fail(self, reason: str, place: tree.Part, refused: bool = False) -> NoReturn:
         kind = GrammarUnsupported if refused else GrammarSyntaxError
-        raise kind(reason, self.given, place.line, place.column)
+        raise kind(reason, self.shown, place.line, place.column)
 
     # Statements.
 
@@ -316,10 +327,8 @@ class _Parser:
 
     def value(self, kind: str) -> tree.Part:
         """What the word that was read last is by itself, a leaf."""
-        begin = self.begin
-        line = bisect_right(self.line_starts, begin)
-        column = begin - self.line_starts[line - 1] + 1
-        written = self.text[begin : self.position]
+        written = self.written
+        line, column = self.place
         if kind == "name":
             self.check_name(written)
         part = _PARTS[kind](line, column, written) if kind in _PARTS else self.structured(line, column, written)
