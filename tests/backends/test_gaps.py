@@ -64,8 +64,6 @@ def walk(constraint, vocab, backend, options, rng):
     except VocabularyCannotSpell:
         assert not search.is_live(judge), constraint
         return "unspellable"
-    if getattr(compiled, "complete", False) and options.get("lexer", "any") != "any":
-        return "complete"  # by longest match a lexeme may swallow what would end the text, whatever the vocabulary has
     matcher, known = compiled.start(), True
     for _ in range(5):
         found = mask_of(matcher)
