@@ -156,7 +156,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="sections; for `steps` a section and the name of a constraint")
     parser.add_argument("--schemas", type=Path, help="folder of cases in MaskBench's form")
     parser.add_argument("--file", type=Path, default=FILE)
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     if given.verb == "steps":
         title, name = given.names
         for item in items(SECTIONS[title], given.schemas):
