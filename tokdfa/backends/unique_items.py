@@ -169,6 +169,9 @@ class _Tokens:
         quoted, commas = _tokens_with(vocab, b'"'), _tokens_with(vocab, b",")
         names = [token for token in quoted.tolist() if _HAS_NAME.search(vocab.token_bytes(token))]
         self.names = mask_from_ids(np.array(names, dtype=np.int64), size)
+        #: The words of `names` that are not 0, which are few, and their places.
+        self._words = np.flatnonzero(self.names)
+        self._of_words = self.names[self._words]
         self.commas = self.names | mask_from_ids(commas, size)
         closers = mask_from_ids(_tokens_with(vocab, b'}]"'), size)
         self.suspects = [mask_from_ids(_tokens_with(vocab, b",", behind_first=True), size)]
@@ -191,7 +194,7 @@ class _Tokens:
             found = mask & (self.suspects if scanner.is_within(state) else self.opening)[scanner.holds]
             if is_text:
                 found &= self.telling if scanner.is_new(state) else self.quoted
-        if scanner.names:
+        if scanner.names and (searches or (mask[self._words] & self._of_words).any()):
             names = mask & (self.commas if searches else self.names)
             if is_text and searches:
                 names &= self.quoted
@@ -318,6 +321,8 @@ class UniqueItemsMatcher(Matcher):
 
     def _advance(self, token: int) -> None:
         with self._working:
+            if not self._compiled.searches and self._advance_first(token):
+                return
             following: State | None = None
             if token not in self.vocab.end_token_set and self.text.allows(token) and self._compiled.is_awake:
                 following = self._following(token)
@@ -326,6 +331,26 @@ class UniqueItemsMatcher(Matcher):
             self.text.advance(token)
             if following is not None:
                 self._states.append(following)
+
+    def _advance_first(self, token: int) -> bool:
+        """`_advance` where no search is needed: one step of the strategy instead of two. False, and nothing has
+        changed, if the token shows that one is.
+        """
+        self.text.advance(token)
+        if token in self.vocab.end_token_set or not self._compiled.is_awake:
+            return True
+        following: State | None = None
+        try:
+            following = self._scanner.run(self.scanned, self.vocab.token_bytes(token))
+        finally:
+            if following is None or self._compiled.searches:
+                self.text.rollback(1)
+        if self._compiled.searches:
+            return False
+        if following is None:
+            raise TokenRefused(token, self._why_refused())
+        self._states.append(following)
+        return True
 
     def _why_refused(self) -> str:
         if any(frame[0] == NAME or (frame[0] == OBJECT and frame[3].size) for frame in self.scanned):
