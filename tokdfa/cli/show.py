@@ -125,7 +125,7 @@ def _print_situation(constraint: Constraint, tokenizer: str, prefix: str, consol
     from tokdfa.vocabulary.tokenizers import load_tokenizer
 
     loaded = load_tokenizer(tokenizer)
-    compiled: Any = create_backend("cfg_fsm", loaded.vocabulary).compile(constraint)
+    compiled: Any = create_backend("cfg_fsm", loaded.vocabulary, masks="vectors").compile(constraint)
     matcher: Any = compiled.start()
     advance(matcher, loaded, spell(loaded, prefix), console)
     _print_readings(compiled.machine, matcher.state, console)
