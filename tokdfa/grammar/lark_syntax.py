@@ -327,8 +327,10 @@ class _Parser:
 
     def value(self, kind: str) -> tree.Part:
         """What the word that was read last is by itself, a leaf."""
-        written = self.written
-        line, column = self.place
+        begin = self.begin if self.made_of is None else self.position_shown(self.begin)
+        line = bisect_right(self.line_starts, begin)
+        column = begin - self.line_starts[line - 1] + 1
+        written = self.text[self.begin : self.position]
         if kind == "name":
             self.check_name(written)
         part = _PARTS[kind](line, column, written) if kind in _PARTS else self.structured(line, column, written)

@@ -247,16 +247,18 @@ class TerminalReader:
             return self._named(part)
         if not isinstance(part, tree.Pattern):
             return self._part(part)
-        if part.written not in self._wholes:
-            self._wholes[part.written] = self._whole_regex(part)
-        return self._wholes[part.written]
+        written = part.written
+        if written not in self._wholes:
+            self._wholes[written] = self._leaves[written] if written in self._leaves else self._whole_regex(part)
+        return self._wholes[written]
 
     def _whole_regex(self, part: tree.Pattern) -> int:
         """A regex that may look ahead, or end at its first match."""
         store, node = self.store, self.regex(part, whole=True)
-        lazy = [inner for inner in walk(node) if isinstance(inner, Repeat) and inner.lazy]
+        lazy = _lazy_repeats(node) if "?" in part.written else []
         if not (lazy or node.assertions):
-            return self._part(part)
+            self._leaves[part.written] = value = self._writer.write(node)
+            return value
         self.alone.add(part.written)
         if node.assertions and _asks_behind(node):
             reason = "a look-ahead or a word boundary at the end of a terminal asks what comes after it, which a lexeme"
@@ -386,7 +388,7 @@ class TerminalReader:
         except RegexSyntaxError as error:
             place = self._inside(part, 1 + error.position)
             self.fail(error.reason, place, refused=isinstance(error, RegexUnsupported))
-        if "text_end" in node.assertions and any(isinstance(one, Repeat) and one.lazy for one in walk(node)):
+        if "text_end" in node.assertions and _lazy_repeats(node):
             self.fail(f"{LAZY}; nothing else in the regex may vary in length, and no $ end it", part, refused=True)
         node = _without_outer_anchors(node)
         for kind in sorted(node.assertions):
@@ -405,6 +407,10 @@ class TerminalReader:
         before = part.written[:offset]
         lines = before.count("\n")
         return tree.Part(part.line + lines, len(before) - before.rfind("\n") if lines else part.column + offset)
+
+
+def _lazy_repeats(node: Node) -> list[Repeat]:
+    return [inner for inner in walk(node) if isinstance(inner, Repeat) and inner.lazy]
 
 
 def _only_part(group: tree.Group) -> tree.Part | None:
