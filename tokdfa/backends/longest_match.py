@@ -27,11 +27,11 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.backends.lexeme_borders import Borders, bits_of
+from tokdfa.backends.lexeme_follows import NS_PER_SYMBOL, Follows
 from tokdfa.constraint import Grammar
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import EmptyLanguageError, GrammarUnsupported, LimitExceeded, UnsupportedConstraint
 from tokdfa.grammar.cfg import Lexeme
-from tokdfa.grammar.simplify import nullable_symbols
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 KEPT = 512
 #: Situations that `settle` meets at most, and those that a search for an end does, while compiling.
 MOST_SITUATIONS, MOST_SEARCHED = 1_000, 2_000
-#: What a symbol of a rule takes each time it is looked at.
-NS_PER_SYMBOL = 400
 
 
 #: What to tell users of a search past its limit, with the number of situations.
@@ -100,7 +98,7 @@ def find_blocked(
             if borders.all_apart:
                 return None
             borders = make_borders()
-        follows = _Follows(cfg)
+        follows = Follows(cfg)
         follows.meet(borders)
         if borders.all_apart:
             return None
@@ -149,94 +147,10 @@ class _Verdict:
         self.is_known, self.found = False, None  # type: bool, Blocked | None
 
 
-class _Follows:
-    """What may follow what in a grammar: sets of symbols as bits.
-
-    `first`, `last`: the lexemes with which what a symbol derives begins and ends; `behind`: by lexeme those that may be
-    read behind it, `start` those that a text may begin with.
-    """
-
-    def __init__(self, cfg: Cfg) -> None:
-        self.cfg, self.nullable = cfg, nullable_symbols(cfg)
-        count = len(cfg.lexemes)
-        self.rules_of: dict[int, list[tuple[int, ...]]] = defaultdict(list)
-        for left, right in cfg.rules:
-            self.rules_of[left].append(right)
-        self.first, self.last = self._ends(1), self._ends(-1)
-        after = self._after()
-        self.behind, self.start = after[:count], self.first[cfg.start]
-        if cfg.skip >= 0:
-            self.behind = [found | 1 << cfg.skip for found in self.behind]
-            self.start |= 1 << cfg.skip
-
-    def meet(self, borders: Borders) -> None:
-        """Have `borders` read all lexemes that may meet: those behind one, and behind several that end together."""
-        skip, known = self.cfg.skip, set[int]()
-        while new := {self.start, *self.behind} - known:
-            known |= new
-            for together in borders.read(sorted(new)):
-                for symbol in together:
-                    others = 0
-                    for other in together:
-                        others |= self.behind[other]
-                    self.behind[symbol] |= others
-                    if skip in together and symbol != skip:  # what was before the skipped text goes on, too
-                        bit = 1 << symbol
-                        if self.start & bit:
-                            self.start |= self.behind[symbol]
-                        for other, found in enumerate(self.behind):
-                            if found & bit:
-                                self.behind[other] |= self.behind[symbol]
-                                self.behind[symbol] |= self.behind[other]
-
-    def _ends(self, direction: int) -> list[int]:
-        """By symbol the lexemes at one end of what it derives."""
-        count = len(self.cfg.lexemes)
-        found = [1 << symbol if symbol < count else 0 for symbol in range(len(self.cfg.names))]
-        users = defaultdict(list)
-        for left, right in self.cfg.rules:
-            for symbol in right[::direction]:
-                users[symbol].append(left)
-                if symbol not in self.nullable:
-                    break
-        agenda = [symbol for symbol in range(count) if symbol in users]
-        while agenda:
-            symbol = agenda.pop()
-            for left in users[symbol]:
-                spend(NS_PER_SYMBOL)
-                if found[left] | found[symbol] != found[left]:
-                    found[left] |= found[symbol]
-                    agenda.append(left)
-        return found
-
-    def _after(self) -> list[int]:
-        """By symbol the lexemes that may come next behind it."""
-        found, followers = [0] * len(self.cfg.names), defaultdict(set)
-        for left, right in self.cfg.rules:
-            after, is_last = 0, True
-            for symbol in reversed(right):
-                spend(NS_PER_SYMBOL)
-                found[symbol] |= after
-                if is_last and symbol != left:
-                    followers[left].add(symbol)
-                is_last = is_last and symbol in self.nullable
-                after = self.first[symbol] | (after if symbol in self.nullable else 0)
-        agenda = list(followers)
-        while agenda:
-            left = agenda.pop()
-            for symbol in followers[left]:
-                spend(NS_PER_SYMBOL)
-                if found[symbol] | found[left] != found[symbol]:
-                    found[symbol] |= found[left]
-                    if symbol in followers:
-                        agenda.append(symbol)
-        return found
-
-
 class _Proof:
     """One run of step 1. Classes are bits; `live`: the classes from which what comes later can be read to the end."""
 
-    def __init__(self, cfg: Cfg, borders: Borders, follows: _Follows) -> None:
+    def __init__(self, cfg: Cfg, borders: Borders, follows: Follows) -> None:
         self.cfg, self.borders, self.follows = cfg, borders, follows
         self.count = len(cfg.lexemes)
         numbers = borders.kinds[0]
