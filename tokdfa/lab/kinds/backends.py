@@ -208,7 +208,8 @@ KIND = Kind(
         Summary(
             "overview",
             "Backends side by side",
-            "Medians over cases: tokenizer, constraint, workload and seed. Ratios are to the reference, paired case by "
+            "Medians over cases: tokenizer, constraint, workload and seed; so a p99 is the median over cases of each "
+            "case's p99, and a maximum that of each case's longest. Ratios are to the reference, paired case by "
             "case: median (lowest–highest). The best are in bold.",
             by=("label",),
             values=("done", "set_up_s", *_TIMES, "memory_peak_bytes", "memory_retained_bytes"),
