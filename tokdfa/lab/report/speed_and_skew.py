@@ -57,8 +57,8 @@ TABLES = (
         "speed_and_skew",
         "Speed and skew",
         "Regexes and choices: medians over the constraints of what a compile, masks, an advance and the memory "
-        "take; a p99 is the median of each constraint's p99. Total variation: of the answers that masks give to prompts with the same choices from the model's "
-        "own distribution, exact up to `open`, mean over the prompts.",
+        "take; a p99 is a median of p99s. Total variation: of the answers that masks give to prompts "
+        "with the same choices from the model's own distribution, exact up to `open`, mean over the prompts.",
         by=("tokenizer", "family", "label"),
         values=(*_COSTS, *_MEMORY, "tv", "tv_open"),
         brief=("tokenizer", "strategy", "compile", "mask, mean", "total variation"),
