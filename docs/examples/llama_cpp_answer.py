@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tokdfa
-from tokdfa.errors import EmptyMask, ModelError
+from tokdfa.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,16 +48,13 @@ class ConstraintLogits:
         self._tokens: list[int] = []
 
     def __call__(self, tokens: npt.NDArray[np.intc], logits: npt.NDArray[np.single]) -> npt.NDArray[np.single]:
-        """Raises ModelError for logits or tokens that do not fit, and TokenRefused, EmptyMask."""
+        """Raises ModelError for what does not fit, and TokenRefused. After the end, only ends are left."""
         size = self._compiled.vocab.size
         if logits.shape != (size,):
             raise ModelError(f"the model has logits of shape {logits.shape} and the vocabulary {size} tokens")
         matcher = self._follow(tokens.tolist())
         matcher.fill_mask(self._mask)
-        allowed = tokdfa.mask_to_bool(self._mask, size)
-        if not allowed.any():
-            raise EmptyMask("the text has ended; make a ConstraintLogits for each text")
-        return np.where(allowed, logits, np.single(-np.inf))
+        return np.where(tokdfa.mask_to_bool(self._mask, size), logits, np.single(-np.inf))
 
     def _follow(self, tokens: list[int]) -> Matcher:
         """The matcher after `tokens`."""
