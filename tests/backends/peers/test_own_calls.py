@@ -14,6 +14,7 @@ from tests.packages import backend
 from tokdfa import mask as masks
 from tokdfa.backends.peers.common import Peer
 from tokdfa.backends.registry import BUILT_IN, backend_class, create_backend
+from tokdfa.constraint import JsonSchema
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -104,3 +105,14 @@ def test_a_token_takes_no_call_more(peer: str, label: str, name: str, tokenizer:
         matcher.advance(token)
     fill, take = CALLS[label]
     assert calls == Counter(fill * len(tokens)) + Counter(take * len(tokens))
+
+
+@pytest.mark.parametrize("peer", [backend("llguidance"), backend("xgrammar"), backend("maskforge"), backend("glrmask")])
+def test_a_schema_goes_over_as_text_and_is_not_parsed_by_us(
+    peer: str, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constraint, _ = WORK["schema"]
+    assert isinstance(constraint, JsonSchema)
+    made = create_backend(peer, tokenizer.vocabulary)
+    monkeypatch.setattr(JsonSchema, "schema", property(lambda self: pytest.fail("the adapter has parsed it")))
+    made.compile(JsonSchema(constraint.text))

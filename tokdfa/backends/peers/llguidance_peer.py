@@ -143,8 +143,10 @@ def _schema_text(constraint: JsonSchema) -> str:
         chosen["item_separator"], chosen["key_separator"] = constraint.item_separator, constraint.key_separator
     if constraint.lenient:
         chosen["lenient"] = True
-    schema = {} if chosen and constraint.schema is True else constraint.schema
-    if not chosen or not isinstance(schema, dict):
+    if not chosen:
+        return constraint.text  # as it is: reading it here would be work that llguidance does anyhow
+    schema = {} if constraint.schema is True else constraint.schema
+    if not isinstance(schema, dict):
         return constraint.text
     return json.dumps({**schema, "x-guidance": {**schema.get("x-guidance", {}), **chosen}})
 

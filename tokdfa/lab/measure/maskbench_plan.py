@@ -25,11 +25,13 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 class BenchEngine(Engine):
     """A backend with its options. `json_schema`: options of the constraint, such as ``order: any``; `sample`: how many
-    of the cases it gets, all by default.
+    of the cases it gets, all by default; `prepare`: whether its set-up makes what schemas share of a vocabulary
+    (`Backend.prepare`), which a user has to ask for.
     """
 
     json_schema: dict[str, Any] = Field(default_factory=dict)
     sample: Count | None = None
+    prepare: bool = False
 
     def constraint(self, schema: str, registry: str = "") -> JsonSchema:
         """A schema as this engine gets it, with what it may refer to. Raises OptionError."""

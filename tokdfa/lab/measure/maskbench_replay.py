@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from tokdfa.lab.measure.schema_corpus import SchemaCase
     from tokdfa.lab.measure.workloads import Encoder
 
+    Given = JsonSchema | Callable[[], JsonSchema]
+
 PASSED, REFUSED, OVER, UNDER = "passed", "refused", "over", "under"
 TIMEOUT, CRASH, MEMORY, UNAVAILABLE = "timeout", "crash", "memory", "unavailable"
 OUTCOMES = (PASSED, REFUSED, OVER, UNDER, TIMEOUT, CRASH, MEMORY, UNAVAILABLE)
@@ -65,9 +67,9 @@ class Verbs:
         self._mask = masks.allocate_mask(backend.vocab.size)
         self._words = self._mask.view(np.uint32)
 
-    def compile(self, constraint: JsonSchema) -> None:
+    def compile(self, constraint: Given) -> None:
         """Compile what follows is about; raises what the backend raises."""
-        self.compiled = self.backend.compile(constraint)
+        self.compiled = self.backend.compile(constraint() if callable(constraint) else constraint)
 
     def reset(self) -> None:
         """Begin a text."""
@@ -110,7 +112,7 @@ class Verdict(NamedTuple):
 
 def run_case(
     case: SchemaCase,
-    constraint: JsonSchema,
+    constraint: Given,
     engine: Verbs,
     encoder: Encoder,
     seconds: float,
@@ -119,10 +121,11 @@ def run_case(
 ) -> dict[str, Any]:
     """Judge and time a case: its row.
 
-    `constraint` is the case's schema. `seconds`: for compiling and all tests together, looked at between calls.
-    `to_end`: tests are judged as in a suite, by the end of the text too. `begin` is told the phase that starts. The row
-    has the times as float32 nanoseconds, little-endian, in ``mask_ns`` and ``advance_ns`` (a float32 is
-    good to 1e-7). Engines' errors are outcomes; a panic is a ``crash``.
+    `constraint` is the case's schema, or makes it, which is then part of the compile. `seconds`: for compiling and
+    all tests together, looked at between calls. `to_end`: tests are judged as in a suite, by the end of the text
+    too. `begin` is told the phase that starts. The row has the times as float32 nanoseconds, little-endian, in
+    ``mask_ns`` and ``advance_ns`` (a float32 is good to 1e-7). Engines' errors are outcomes; a panic is a
+    ``crash``.
     """
     row = described(case)
     texts = [encoder.encode(test.text) for test in case.tests]

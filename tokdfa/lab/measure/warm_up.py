@@ -45,15 +45,17 @@ SCHEMA = {
 }
 
 
-def warm_up(backend: Backend, kind: str = "") -> None:
-    """Compile a throw-away constraint, of this `kind` if the backend takes it, fill masks and take a token.
+def warm_up(backend: Backend, kind: str = "", prepares: bool = True) -> None:
+    """Compile a throw-away constraint, of this `kind` if the backend takes it, fill masks and take a token. `prepares`:
+    whether what constraints of that kind share is made in advance, as `Backend.prepare` does for who asks for it.
 
     What goes wrong here is ignored on purpose, panics included: the constraint that is asked for will show it, in a
     place where it is recorded.
     """
     constraint = throwaway(backend, kind)
     if constraint is not None:
-        attempt(backend.prepare, constraint.kind)
+        if prepares:
+            attempt(backend.prepare, constraint.kind)
         attempt(_use, backend, constraint)
 
 
