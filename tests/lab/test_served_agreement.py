@@ -54,3 +54,6 @@ def test_the_first_engine_says_first_where_it_is_slower() -> None:
     said = [line for sentence in KIND.sentences for line in sentence.sentences(results)]
     assert said[0].startswith("ours is slower than another engine here")
     assert "as peer takes for whole case, p50 2.0 times" in said[0]
+    engines = [{"backend": "one", "label": "ours"}, {"backend": "one", "label": "peer"}]
+    itself = KIND.results(rows, {"settings": {"engines": engines}})
+    assert not KIND.sentences[0].sentences(itself), "an engine is not set against itself with other options"

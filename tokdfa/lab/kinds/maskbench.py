@@ -217,8 +217,12 @@ _RARE = (("p99.9", "p99.9"),)
 def _slower_first(results: Results) -> list[str]:
     """Where the first engine is slower than another, on the cases that both pass; the first thing that a page says."""
     pairs = results.rows("pairs")
+    engines = results.config.get("settings", {}).get("engines", [])
+    backend_of = {one.get("label") or one["backend"]: one["backend"] for one in engines}
     said = []
     for peer, pair in pairs.groupby("peer", sort=False):
+        if peer in backend_of and backend_of[peer] == backend_of.get(pair["base"].iloc[0]):
+            continue  # the same engine with other options
         slower = [one for one in beside(pair) if one.base > one.peer]
         if slower:
             listed = ", ".join(f"{one.what} {short_factor(one.base / one.peer)} times" for one in slower)
