@@ -289,6 +289,10 @@ class PushdownTables(CompiledConstraint):
                     masks.set_token(out, token)
 
 
+#: Rows of a text that are carried over into new tables, the last ones.
+CARRIED = 64
+
+
 class TableGeneration:
     """A machine, and what was found out about its rows."""
 
@@ -325,7 +329,14 @@ class TableGeneration:
 
 
 class PushdownMatcher(StateMatcher[int]):
-    """A matcher whose state is the number of a row; if the tables are begun anew, it reads its tokens again."""
+    """A matcher whose state is the number of a row; if the tables are begun anew, it reads its tokens again.
+
+    A text may have more rows than one set of tables holds: then the last ones are carried over by their content, and
+    those before are read again if a rollback comes to them.
+    """
+
+    #: In the place of a row before those that were carried over.
+    _GONE = -1
 
     def __init__(self, compiled: PushdownTables) -> None:
         super().__init__(compiled.vocab, 0)
@@ -402,7 +413,12 @@ class PushdownMatcher(StateMatcher[int]):
             ) from full  # fmt: skip
 
     def _move(self, generation: TableGeneration) -> None:
-        """Read all tokens again in other tables. Raises MachineFull, and then nothing has changed."""
+        """Go on in other tables: with the last rows, or by reading all tokens again where rows cannot be carried over.
+
+        Raises MachineFull, and then nothing has changed.
+        """
+        if self._carry(generation):
+            return
         other = PushdownMatcher(self._compiled)
         other._use(generation)
         for token in self._tokens:
@@ -412,6 +428,40 @@ class PushdownMatcher(StateMatcher[int]):
             other.state = following
         self._use(generation)
         self.state, self._history = other.state, other._history
+
+    def _carry(self, generation: TableGeneration) -> bool:
+        """Take the last rows over into new tables by their content; False if that is not possible."""
+        last = [*self._history[-CARRIED:], self.state]
+        if self.state is self.FINISHED or last[-1] == self._GONE:
+            return False
+        machine, old = generation.machine, self._machine
+        rows = [self._GONE if row == self._GONE else machine.carry(old, row) for row in last]
+        if rows[-1] < 0:
+            return False
+        self._use(generation)
+        self.state, self._history = rows[-1], [self._GONE] * (len(self._history) + 1 - len(rows)) + rows[:-1]
+        return True
+
+    def _rollback(self, count: int) -> None:
+        super()._rollback(count)
+        if self.state == self._GONE:
+            with self._compiled.lock, self._compiled.working:
+                self._read_again(self._tokens[: len(self._tokens) - count])
+
+    def _read_again(self, tokens: list[int]) -> None:
+        """Read tokens from the beginning of the text on, in as many tables as that takes."""
+        self._use(self._compiled.begin_generation())
+        self.state, self._history = 0, []
+        for token in tokens:
+            try:
+                following = StateMatcher._next(self, token)
+            except MachineFull:
+                if not self._carry(self._compiled.begin_generation()):
+                    raise
+                following = StateMatcher._next(self, token)
+            assert following is not None  # it was allowed before
+            self._history.append(self.state)
+            self.state = following
 
     def _step(self, state: int, token: int) -> int | None:
         target = self._compiled.step(self._generation, state, token)

@@ -24,6 +24,7 @@ from tokdfa.backends.pushdown_trie.rows import (
     BIAS,
     ROW_ACCEPTS,
     ROW_COUNTED,
+    ROW_MIDDLE,
     ROW_TOKENS,
     add_found,
     intern_row,
@@ -199,7 +200,7 @@ class Machine(MachineTables):
         if border < 0:
             return -1
         following = [
-            (int(self.code[place, SECOND]), stack)
+            (int(self.code[place, SECOND]), 0, stack)
             for place, _, stack in self.items(border)
             if self.code[place, OPERATION] == TOKEN and int(self.code[place, FIRST]) in token_sets
         ]
@@ -223,7 +224,7 @@ class Machine(MachineTables):
         if any(place == ROW_PLACE or (place == RETURN_PLACE and stack == ROOT) for place, stack in following):
             return []
         spend(WAYPOINT_WORK * len(following))
-        return [self._intern([entry]) for entry in sorted(following)]
+        return [self._intern([(place, 0, stack)]) for place, stack in sorted(following)]
 
     def _few_after(self, place: int) -> list[int]:
         """`places_after`, each once; none if they are more than MOST_WAYPOINTS."""
@@ -257,18 +258,59 @@ class Machine(MachineTables):
 
     def row_of_item(self, place: int, state: int) -> int:
         """The row of one item, with nothing to read behind its instruction."""
-        return self._intern([(place, ROOT)], state)
+        return self._intern([(place, state, ROOT)])
 
-    def _intern(self, following: list[tuple[int, int]], state: int = 0) -> int:
-        """The row at these places, with these stacks."""
+    def carry(self, other: Machine, row: int) -> int:
+        """The row of a machine of the same program, by its content; -1 if it has stacks that refer to themselves (left
+        recursion) or to rows. O(items and entries of their stacks), and the same for rows that it falls back on.
+        """
+        *core, kind = other.rows.content(row).tolist()
+        fallback = kind >> 8
+        if fallback >= 0:
+            fallback = self.carry(other, fallback)
+            if fallback < 0:
+                return -1
+        moved = {ROOT: ROOT}
+        stacks = [item & a.STACK_MASK for item in core]
+        if not all(self._carry_stack(other, stack, moved) for stack in stacks):
+            return -1
+        self._gather()
+        places = [(item >> a.PLACE_SHIFT, item >> a.STACK_BITS & a.STATE_MASK) for item in core]
+        items = [(*place, moved[stack]) for place, stack in zip(places, stacks, strict=True)]
+        return self._intern(items, kind & ROW_MIDDLE != 0, fallback)
+
+    def _carry_stack(self, other: Machine, stack: int, moved: dict[int, int]) -> bool:
+        """Put into `moved` where a stack of another machine is here, and those that it returns to; False if it returns
+        to itself or to a row.
+        """
+        waiting, open_stacks = [stack], set[int]()
+        while waiting:
+            here = waiting[-1]
+            if here in moved:
+                waiting.pop()
+                continue
+            entries = other.stack(here)
+            missing = [rest for place, rest in entries if rest not in moved]
+            if any(place == ROW_PLACE for place, _ in entries) or not open_stacks.isdisjoint(missing):
+                return False
+            if missing:
+                open_stacks.add(here)
+                waiting += missing
+                continue
+            open_stacks.discard(here)
+            moved[here] = self.stacks.intern(sorted({place << 32 | moved[rest] for place, rest in entries}))
+        return True
+
+    def _intern(self, following: list[tuple[int, int, int]], middle: bool = False, fallback: int = -1) -> int:
+        """The row of these items: places, states, stacks; `middle`, `fallback`: as `intern_row` has them."""
 
         def intern(machine: Any, _: Any) -> Any:
             count = 0
-            for place, stack in following:
+            for place, state, stack in following:
                 count = add_found(place, state, stack, count, machine)
                 if count < 0:
                     return a.NEEDS_SCRATCH
-            return intern_row(count, False, -1, machine)
+            return intern_row(count, middle, fallback, machine)
 
         return self._ask(intern)
 
