@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,10 +19,12 @@ from tests.walks import accepts, advance_all, mask_of
 from tokdfa.backends import lexeme_borders
 from tokdfa.backends.base import Phases
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
+from tokdfa.backends.lexeme_follows import gather
 from tokdfa.backends.longest_match import find_blocked
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.constraint import Grammar
+from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import EmptyLanguageError, GrammarUnsupported
 from tokdfa.grammar.lark_reader import read_grammar
 from tokdfa.program.lower import lower_grammar
@@ -268,3 +271,44 @@ def test_what_is_saved_is_checked_again(tmp_path: Path):
     matcher = type(saved).load(tmp_path / "astray", BYTES).start()
     assert mask_of(matcher) == [ord("x")]
     assert matcher.forced_bytes() == b"x"
+
+
+#: Grammars of any number of rules, most of which the proof visits place by place as A is in the way of itself.
+MANY_RULES = {
+    "a chain": lambda n: "start: r0\n" + "".join(f'r{k}: "a{k}" | r{k + 1}\n' for k in range(n)) + f'r{n}: "z"\n',
+    "the last first": lambda n: (
+        "start: r0\n" + "".join(f'r{k}: "a{k}." A | r{k + 1}\n' for k in reversed(range(n))) + f'r{n}: "b" A\nA: /a+/\n'
+    ),
+    "the rest is optional": lambda n: (
+        "start: r0\n" + "".join(f'r{k}: "b{k}." r{k + 1}?\n' for k in range(n)) + f'r{n}: "b" A\nA: /a+/\n'
+    ),
+    "one long rule": lambda n: "start: " + " ".join(f'"b{k}." "a{k}."?' for k in range(n)) + ' "b" A\nA: /a+/\n',
+    "statements": lambda n: (
+        f"start: s*\ns: {'|'.join(f'r{k}' for k in range(n))}\n"
+        + "".join(f'r{k}: "b{k}." A ";" e\n' for k in range(n))
+        + 'e: "b" A | "c"\nA: /a+/\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MANY_RULES)
+def test_work_of_the_proof_grows_with_the_rules_only(kind):
+    """Counted: four times as many rules take about four times as much work."""
+    work = []
+    for count in (100, 400):
+        cfg = read_grammar(Grammar(MANY_RULES[kind](count)))
+        with spending(Budget(100, 2_000), "a proof") as account:
+            assert find_blocked(cfg) is None
+        work.append(account.work_done)
+    assert work[0] > 1_000_000
+    assert work[1] < 6 * work[0]
+
+
+@given(st.lists(st.lists(st.integers(0, 11)), min_size=8, max_size=8))
+def test_sets_are_gathered_from_all_that_is_reached(sources):
+    """Against the transitive closure of networkx. Symbols from 8 on have no sources."""
+    graph = nx.DiGraph([(symbol, source) for symbol, each in enumerate(sources) for source in each])
+    found = [1 << symbol for symbol in range(12)]
+    gather(found, {symbol: each for symbol, each in enumerate(sources) if each})
+    for symbol in graph:
+        assert found[symbol] == sum(1 << other for other in {symbol, *nx.descendants(graph, symbol)})

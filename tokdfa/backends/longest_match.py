@@ -22,7 +22,7 @@ Cost of the proof: 0.5 to 3 ms for a grammar of up to 100 lexemes; it is kept fo
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,8 +58,8 @@ NO_END_FOUND = (
     "the longest match may keep the text from its end: no way to one was found among {} situations; raise max_search,"
     " or take pushdown_trie with lexer=any"
 )
-#: What is left of the rules that may be read at a place of a text, each with the classes that are live behind it.
-Place = frozenset[tuple[tuple[int, ...], int]]
+#: The dots of the rules that may be read on at a place of a text, each with the classes that are live behind its rule.
+Place = frozenset[tuple[int, int]]
 
 
 class Blocked(NamedTuple):
@@ -167,30 +167,41 @@ class _Proof:
                 if kind < 0 or allowed[kind]:
                     classes |= 1 << number
             self.follow.append(classes if borders.can_be_chosen(symbol) else 0)
+        #: A *dot* is a place in a rule: of every one the symbol behind it, -1 at the end of the rule, by nonterminal
+        #: the dots that its rules begin with, and in the first place that before the whole text.
+        self._symbols, self._ends = [cfg.start, -1], [1, 1]
+        self._begins = defaultdict[int, list[int]](list)
+        for left, right in cfg.rules:
+            begin = len(self._symbols)
+            self._begins[left].append(begin)
+            self._symbols += [*right, -1]
+            self._ends += [begin + len(right)] * (len(right) + 1)
+        self._lives = dict[tuple[int, int], list[int]]()
+        self._clean = dict[int, int]()
         self._reached: dict[tuple[int, int], int] = {}
         self._reach()
 
     def fault(self) -> Blocked | None:
         """Two lexemes that may be in the way, None if none are."""
-        agenda: list[tuple[int, Place]] = [(-1, frozenset({((self.cfg.start,), self.every)}))]
+        agenda: list[tuple[int, Place]] = [(-1, frozenset({(0, self.every)}))]
         seen = set(agenda)
         for before, place in agenda:  # grows on the way
             dots = self._closed(place)
             for symbol, items in dots.items():
                 if symbol < self.count:
                     live = 0
-                    for _, behind, _ in items:
-                        live |= behind
+                    for dot, behind in items:
+                        live |= self._live(dot, behind)
                     if not live & self.class_of[symbol] and self._is_possible(before, symbol):
                         return self._name(symbol)
-                following = frozenset((rest, live) for rest, _, live in items if rest)
+                following = frozenset(item for item in items if item[0] != self._ends[item[0]])
                 if following and (symbol, following) not in seen:
                     seen.add((symbol, following))
                     agenda.append((symbol, following))
             if self.cfg.skip >= 0 and dots:
                 live = 0
-                for rest, behind in place:
-                    live |= self._before(rest, behind)
+                for dot, behind in place:
+                    live |= self._live(dot, behind)
                 if not live & self.class_of[self.cfg.skip]:
                     return self._name(self.cfg.skip)
         return None
@@ -202,17 +213,18 @@ class _Proof:
             for symbol in right:
                 if symbol >= self.count:
                     users[symbol].add((left, right))
-        agenda = dict.fromkeys(reversed(self.cfg.rules))
+        agenda, waiting = deque(reversed(self.cfg.rules)), set(self.cfg.rules)
         while agenda:
-            left, right = next(iter(agenda))
-            del agenda[left, right]
+            left, right = agenda.popleft()
+            waiting.discard((left, right))
             changed = False
             for one in classes:
                 found = self._through(right, one)
                 changed = changed or found & ~self._reached.get((left, one), 0) != 0
                 self._reached[left, one] = self._reached.get((left, one), 0) | found
             if changed:
-                agenda.update(dict.fromkeys(users[left]))
+                agenda.extend(users[left] - waiting)
+                waiting |= users[left]
 
     def _through(self, right: tuple[int, ...], classes: int) -> int:
         """The classes behind some symbols, if one of `classes` is before them."""
@@ -227,11 +239,13 @@ class _Proof:
                 classes = found
         return classes
 
-    def _before(self, right: tuple[int, ...], live: int) -> int:
-        """The classes from which some symbols lead to one of `live`."""
-        for symbol in reversed(right):
-            live = self._before_symbol(symbol, live)
-        return live
+    def _live(self, dot: int, live: int) -> int:
+        """The classes from which what is left of a rule leads to one of `live`."""
+        end = self._ends[dot]
+        lives = self._lives.setdefault((end, live), [live])
+        while len(lives) <= end - dot:
+            lives.append(self._before_symbol(self._symbols[end - len(lives)], lives[-1]))
+        return lives[end - dot]
 
     def _before_symbol(self, symbol: int, live: int) -> int:
         spend(NS_PER_SYMBOL)
@@ -243,24 +257,24 @@ class _Proof:
                 found |= 1 << one
         return found
 
-    def _closed(self, place: Place) -> dict[int, set[tuple[tuple[int, ...], int, int]]]:
-        """By symbol that may come next at a place: what is left behind it of each rule, the classes that are live
-        there, and those behind the rule.
+    def _closed(self, place: Place) -> dict[int, set[tuple[int, int]]]:
+        """By symbol that may come next at a place: the dots behind it, with the classes live behind their rules.
 
         Of several that wait for a nonterminal at one place any may go on behind it.
         """
-        dots: dict[int, set[tuple[tuple[int, ...], int, int]]] = defaultdict(set)
+        dots: dict[int, set[tuple[int, int]]] = defaultdict(set)
         entered = dict[int, int]()
         agenda = list(place)
         while agenda:
-            right, live = agenda.pop()
-            for position, symbol in enumerate(right):
-                rest = right[position + 1 :]
-                behind = self._before(rest, live)
-                dots[symbol].add((rest, behind, live))
-                if symbol >= self.count and behind | entered.get(symbol, 0) != entered.get(symbol, -1):
-                    entered[symbol] = behind | entered.get(symbol, 0)
-                    agenda += [(rule, entered[symbol]) for rule in self.follows.rules_of[symbol]]
+            dot, live = agenda.pop()
+            while (symbol := self._symbols[dot]) >= 0:
+                spend(NS_PER_SYMBOL)
+                dot += 1
+                dots[symbol].add((dot, live))
+                behind = entered.get(symbol, 0) | self._live(dot, live)
+                if symbol >= self.count and behind != entered.get(symbol, -1):
+                    entered[symbol] = behind
+                    agenda += [(begin, behind) for begin in self._begins[symbol]]
                 if symbol not in self.follows.nullable:
                     break
         return dots
@@ -273,18 +287,24 @@ class _Proof:
 
     def _name(self, symbol: int) -> Blocked:
         """The lexeme, or the nearest of those that follow it, that has one behind it without a clean border."""
-        names, agenda = self.cfg.names, [symbol]
+        names, agenda, met = self.cfg.names, [symbol], 1 << symbol
         first, second = symbol, symbol
         for one in agenda:  # grows on the way
-            behind = bits_of(self.follows.behind[one])
-            unclean = [other for other in behind if not self.follow[other] & self.class_of[one]]
-            if unclean:
-                first, second = one, unclean[0]
+            behind = self.follows.behind[one]
+            if unclean := behind & ~self._cleanly_behind(self.class_of[one]):
+                first, second = one, bits_of(unclean)[0]
                 break
-            agenda += [other for other in behind if other not in agenda]
+            agenda += bits_of(behind & ~met)
+            met |= behind
         lexeme = self.cfg.lexemes[first]
         reason = f"by longest match {names[first]} may swallow {names[second]}, which may stand behind it"
         return Blocked(reason, getattr(lexeme, "line", 0), getattr(lexeme, "column", 0))
+
+    def _cleanly_behind(self, one: int) -> int:
+        """The lexemes that may cleanly follow a class."""
+        if one not in self._clean:
+            self._clean[one] = sum(1 << symbol for symbol, classes in enumerate(self.follow) if classes & one)
+        return self._clean[one]
 
 
 def settle(
