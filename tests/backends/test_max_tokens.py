@@ -17,7 +17,14 @@ from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.some_end import SomeEnd
 from tokdfa.backends.spelled_ends import fewest_tokens
 from tokdfa.core.budget import Budget, spending
-from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import (
+    ArgumentError,
+    EmptyLanguageError,
+    GrammarUnsupported,
+    LimitExceeded,
+    TokenRefused,
+    UnsupportedConstraint,
+)
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -186,6 +193,25 @@ def random_grammar(chance: random.Random) -> tokdfa.Grammar:
     return tokdfa.Grammar("\n".join([f'start: "[" {required} "]"', *rules]))
 
 
+#: Of 15 random grammars. Two of those drawn have dead ends with more and more brackets or letters to come, so that a
+#: search of them has no end: behind "dd" two /[ab]+/ in a row would have to follow, say, which are one.
+MOST_REFUSED = 2
+
+
+def compile_unless_astray(
+    constraint: Any, vocab: Vocabulary, backend: str, options: dict[str, Any]
+) -> CompiledConstraint | None:
+    """None if the longest match may keep texts from their end, and a search does not find out where."""
+    if options.get("lexer", "any") == "any":
+        return tokdfa.compile(constraint, vocab, backend, **options)
+    try:
+        return tokdfa.compile(constraint, vocab, backend, **options)
+    except GrammarUnsupported as error:
+        if "may swallow" not in str(error):
+            raise
+        return None
+
+
 def random_vocabulary(chance: random.Random, letters: str) -> Vocabulary:
     longer = {"".join(chance.choices(letters, k=chance.randint(2, 5))).encode() for _ in range(25)}
     tokens = [*BYTES, *sorted(longer), b""]
@@ -211,7 +237,7 @@ def random_schema(chance: random.Random) -> tokdfa.JsonSchema:
 
 @pytest.mark.parametrize("kind", ["longest", "any", "schema"])
 def test_what_waypoints_spare_is_no_shorter(kind: str) -> None:
-    compared, plain_work, guided_work, slack = 0, 0, 0, 0
+    compared, plain_work, guided_work, slack, refused = 0, 0, 0, 0, 0
     for seed in range(15):
         chance = random.Random(seed)
         if kind == "schema":
@@ -221,7 +247,10 @@ def test_what_waypoints_spare_is_no_shorter(kind: str) -> None:
         else:
             constraint, vocab = random_grammar(chance), random_vocabulary(chance, "abcd[],")
             options = {"lexer": kind}
-        compiled = tokdfa.compile(constraint, vocab, "pushdown_trie", **options)
+        compiled = compile_unless_astray(constraint, vocab, "pushdown_trie", options)
+        if compiled is None:
+            refused += 1
+            continue
         for matcher in walks(compiled, count=2, length=4):
             plain = ShortestEnds(Unguided(matcher.situation_source()), vocab)
             try:
@@ -247,6 +276,7 @@ def test_what_waypoints_spare_is_no_shorter(kind: str) -> None:
             plain_work += len(plain._edges)
             guided_work += len(guided._edges)
             slack += sum(tokens > 1 for tokens in guided._slacks.values())
+    assert refused <= MOST_REFUSED
     assert compared > 10
     assert slack  # some ends of tokens take two tokens and more
     assert guided_work < plain_work or kind == "any"  # to know the slack of a waypoint is to expand it
@@ -260,7 +290,7 @@ def test_what_waypoints_spare_is_no_shorter(kind: str) -> None:
     ],
 )
 def test_some_end_is_an_end_and_no_nearer_than_the_nearest(engine: str) -> None:
-    (backend, kind), found = engine.split(), 0
+    (backend, kind), found, refused = engine.split(), 0, 0
     for seed in range(15):
         chance, options = random.Random(seed), dict[str, Any]()
         if kind == "schema":
@@ -270,7 +300,10 @@ def test_some_end_is_an_end_and_no_nearer_than_the_nearest(engine: str) -> None:
         else:
             constraint, options = random_grammar(chance), {"lexer": kind}
         vocab = random_vocabulary(chance, 'abcd"{}[],:')
-        compiled = tokdfa.compile(constraint, vocab, backend, **options)
+        compiled = compile_unless_astray(constraint, vocab, backend, options)
+        if compiled is None:
+            refused += 1
+            continue
         for matcher in walks(compiled, count=3, length=6):
             source = matcher.situation_source()
             assert source is not None
@@ -287,6 +320,7 @@ def test_some_end_is_an_end_and_no_nearer_than_the_nearest(engine: str) -> None:
                 matcher.advance(byte)
             assert matcher.can_end()
             found += 1
+    assert refused <= MOST_REFUSED
     assert found > 10
 
 
