@@ -112,7 +112,9 @@ class _Maker:
     def values(self, depth: int, level: int) -> dict[str, Any]:
         if self.draw(st.booleans()):
             return {"const": self.draw(small_values)}
-        return {"enum": self.draw(st.lists(small_values, min_size=1, max_size=4))}
+        # draft 4 wants each value once; 1 and 1.0 are one
+        alike = (lambda value: str(value).replace(".0", "")) if self.draft == DRAFT_4 else None
+        return {"enum": self.draw(st.lists(small_values, min_size=1, max_size=4, unique_by=alike))}
 
     def numbers(self, depth: int, level: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
