@@ -123,7 +123,7 @@ def test_a_schema_is_shown_and_followed(tokdfa, tmp_path: Path) -> None:
         assert status == 0
         assert "call #" in printed
     file = str(tmp_path / "plain.json")
-    given = ("mask", "--schema", file, "-t", "bytes", "--prefix", '{"b":2,"')
+    given = ("mask", "--schema", file, "-t", "bytes", "--prefix", '{"b": 2, "')
     status, printed = tokdfa(*given)
     assert status == 1
     assert "is not allowed" in printed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -173,15 +172,6 @@ def test_smollm2_writes_what_a_class_says() -> None:
     assert isinstance(named.parse(text), Animal)
     written = tokdfa.generate(model, tokdfa.constrain(Animal, model), "A spider as JSON:\n", max_tokens=80)
     assert isinstance(named.parse(written.text), Animal)
-
-
-@needs_smollm2
-def test_the_readme_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (code,) = re.findall(r"```py\n(.*?)```", readme, re.DOTALL)
-    exec(compile(code, "README.md", "exec", dont_inherit=True), {})
-    said = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
-    assert capsys.readouterr().out.splitlines() == said
 
 
 def test_one_call_gives_a_value() -> None:

@@ -10,9 +10,9 @@ import json
 import re
 import typing
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tokdfa.core.locks import cached_property
 from tokdfa.core.packages import import_library
 from tokdfa.errors import ArgumentError, ParseError
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import ParseError
 from tokdfa.grammar.parts import Part
 
