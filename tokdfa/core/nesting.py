@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SIGNS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]', re.DOTALL)
 class _Room:
     """How many are at work with room, and the limit before the first."""
 
-    lock = threading.Lock()
+    lock = new_lock()
     users = 0
     before = made = 0
 
