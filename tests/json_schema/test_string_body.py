@@ -80,7 +80,6 @@ def test_end_of_text_inside_a_repeat_is_the_closing_quote() -> None:
 
 def test_what_only_the_bytes_before_could_tell_is_refused() -> None:
     strings = StringSet(patterns=(r"^(?:\ba|-)*$",))
-    assert strings.holds("a-a")
-    assert not strings.holds("aa")
-    with pytest.raises(UnsupportedConstraint, match="repeat around"):
-        string_automaton(strings)
+    for ask in (lambda: strings.holds("a-a"), lambda: string_automaton(strings)):
+        with pytest.raises(UnsupportedConstraint, match="repeat around"):
+            ask()
