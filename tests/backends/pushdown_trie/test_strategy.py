@@ -132,7 +132,7 @@ def test_a_text_that_does_not_fit_alone():
     compiled = compile_with(Grammar(NESTED), tokenizer_of("bytes").vocabulary, table_mb=1)
     matcher, count, error = deepest(compiled)
     assert (error.limit, error.value) == ("table_mb", 1)
-    assert 200 < count < 5000
+    assert 5000 < count < 50_000  # of many rows, but what these return to is too much
     with pytest.raises(LimitExceeded, match="raise table_mb"):
         matcher.advance(ord("["))
     matcher.rollback(count - 10)
@@ -148,9 +148,8 @@ def test_a_text_that_does_not_fit_alone():
 def test_tables_that_others_have_filled_are_no_limit():
     """Each text fits by itself, so none is refused, whoever has filled the newest tables; and no token is forgotten."""
     compiled = compile_with(Grammar(NESTED), tokenizer_of("bytes").vocabulary, table_mb=1)
-    _, most, _ = deepest(compiled)
     rng = random.Random(0)
-    texts = [bytes(rng.choices(b"([", k=most * 2 // 5)) for _ in range(5)]  # down and up again
+    texts = [bytes(rng.choices(b"([", k=1_000)) for _ in range(5)]  # down and up again
     matchers = [compiled.start() for _ in texts]
     for place in range(len(texts[0])):
         for matcher, text in zip(matchers, texts, strict=True):

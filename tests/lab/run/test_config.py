@@ -150,7 +150,7 @@ ERRORS = [
     ("name: demo", "nam: demo", "nam", "no key 'nam'; did you mean 'name'?"),
     ("name: demo", "name: yes", "name", "input should be a valid string, not True; YAML reads yes"),
     ("name: demo", "name: demo\nkind: backend", "kind", "did you mean 'backends' or"),
-    ("name: demo", "name: demo\nsettings: {a: 1}", "settings", "settings are for special kinds of"),
+    ("name: demo", "name: demo\nsettings: {a: 1}", "settings", "there is no setting 'a'"),
     ("name: demo", "name: demo\nreference: fak", "reference", "no backend label 'fak'; did you mean 'fake'?"),
     ("[bytes]", "[hf:/nowhere/tokenizer.json]", "tokenizers[0]", "there is no such file"),
     ("regex: 'a|b'", "regex: a, choice: [b]", "constraints[0]", "this one has regex and choice"),

@@ -34,6 +34,7 @@ from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.ranks import Ranks
 from tokdfa.backends.pushdown_trie.rows import ROW_COUNTED
 from tokdfa.backends.pushdown_trie.spelled_rows import SpelledRows
+from tokdfa.backends.pushdown_trie.stacks import ROOT
 from tokdfa.backends.pushdown_trie.steps import run_token_kernel
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.some_end import FAR
@@ -434,8 +435,8 @@ class PushdownMatcher(StateMatcher[int]):
         last = [*self._history[-CARRIED:], self.state]
         if self.state is self.FINISHED or last[-1] == self._GONE:
             return False
-        machine, old = generation.machine, self._machine
-        rows = [self._GONE if row == self._GONE else machine.carry(old, row) for row in last]
+        machine, old, moved = generation.machine, self._machine, {ROOT: ROOT}
+        rows = [self._GONE if row == self._GONE else machine.carry(old, row, moved) for row in last]
         if rows[-1] < 0:
             return False
         self._use(generation)

@@ -260,17 +260,18 @@ class Machine(MachineTables):
         """The row of one item, with nothing to read behind its instruction."""
         return self._intern([(place, state, ROOT)])
 
-    def carry(self, other: Machine, row: int) -> int:
+    def carry(self, other: Machine, row: int, moved: dict[int, int]) -> int:
         """The row of a machine of the same program, by its content; -1 if it has stacks that refer to themselves (left
         recursion) or to rows. O(items and entries of their stacks), and the same for rows that it falls back on.
+
+        `moved`: where stacks of that machine are here; begun as ``{ROOT: ROOT}``, for all rows that are carried over.
         """
         *core, kind = other.rows.content(row).tolist()
         fallback = kind >> 8
         if fallback >= 0:
-            fallback = self.carry(other, fallback)
+            fallback = self.carry(other, fallback, moved)
             if fallback < 0:
                 return -1
-        moved = {ROOT: ROOT}
         stacks = [item & a.STACK_MASK for item in core]
         if not all(self._carry_stack(other, stack, moved) for stack in stacks):
             return -1
