@@ -168,7 +168,7 @@ def test_broken_patterns(pattern: str, position: int) -> None:
 
 
 def test_limits() -> None:
-    with pytest.raises(LimitExceeded, match="nested deeper than 50"):
+    with pytest.raises(LimitExceeded, match="deeper than 50"):
         parse("(" * 51 + "a" + ")" * 51, dialect="tiktoken")
     with pytest.raises(LimitExceeded, match="a count above 1000"):
         parse("a{5,1001}", dialect="tiktoken")
