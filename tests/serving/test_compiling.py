@@ -150,7 +150,8 @@ def test_one_that_is_cancelled_does_not_take_it_from_the_other(gate: Gate) -> No
 def test_a_kernel_of_a_compilation_ends_too() -> None:
     """Work that strategies count, not the gate's: far more than anybody waits for. The thread is free again."""
     cache = ConstraintCache(threads=1)
-    future = compile_async(tokdfa.Regex(ENDLESS), BYTES, cache=cache, compile_seconds=1e6, compile_mb=1e6)
+    most = {"compile_seconds": 1e6, "compile_mb": 1e6, "max_states": 10_000_000}
+    future = compile_async(tokdfa.Regex(ENDLESS), BYTES, "token_index", cache=cache, **most)
     while cache._workers()._work_queue.qsize():
         time.sleep(0.001)
     time.sleep(0.2)

@@ -42,7 +42,7 @@ def test_faults_of_paths_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (b"", "line 1, column 1"),
         (b"[1]", "JSON list, not an object"),
         (b'{"a": "\xff"}', r"byte 7 \(0xff\) is not UTF-8"),
-        (b"[" * 200_000, "recursion"),
+        (b"[" * 200_000, "nested too deep"),
         (b'{"a": ' + b"9" * 10_000 + b"}", "cannot be read"),
     ],
 )
