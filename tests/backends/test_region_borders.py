@@ -165,7 +165,7 @@ def twins(
         texts = [b"" if token in special else spelled for token, spelled in enumerate(tokens)]
         vocab = Vocabulary([*texts, b""], [len(tokens)], special)
         first, last = ({"\x01": "<s1>", "\x02": "<s2>"}.get(mark, mark) for mark in (begin, end))
-        make = partial(think_first, choice(*answers), vocab, begin=first, end=last, backend=engine)
+        make = partial(think_first, choice(*answers), vocab, begin=first, end=last, gap="", backend=engine)
         try:
             yield Twin(tokens, begin, end, "|".join(map(re.escape, answers))), make
         except VocabularyCannotSpell:
