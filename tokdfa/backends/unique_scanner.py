@@ -13,7 +13,6 @@ goes on, as it always can (`tokdfa.json_schema.unique_items`). A closed object i
 from __future__ import annotations
 
 import json
-from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -21,18 +20,19 @@ from weakref import ref
 from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.pushdown_trie.explore import program_dfa
 from tokdfa.backends.seen_names import BACKSLASH, NO_BYTES, QUOTE, Name, Names
+from tokdfa.backends.seen_values import HeldText, comparable, is_short, read_json, written_again
 from tokdfa.constraint import JsonSchema
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.json_schema.array_states import MAX_REMEMBERED
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.number_dfa import numbers_dfa
-from tokdfa.json_schema.number_set import DIGITS, NumberSet
+from tokdfa.json_schema.number_set import NumberSet
 from tokdfa.json_schema.string_set import StringSet, string_automaton
 from tokdfa.json_schema.unique_items import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
 
     from tokdfa.constraint import Constraint
     from tokdfa.json_schema.unique_items import Items
@@ -67,91 +67,6 @@ Seen = frozenset[tuple[str, Any]]
 START: State = ((VALUE, 1),)
 
 
-class HeldText:
-    """A text as its last byte and what was before: states of a long item share what they have in common."""
-
-    __slots__ = ("_hash", "before", "byte")
-
-    def __init__(self, before: HeldText | None, byte: int) -> None:
-        self.before, self.byte = before, byte
-        self._hash: int = hash((byte, None if before is None else before._hash))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        one: HeldText | None = self
-        two = other if isinstance(other, HeldText) else None
-        while one is not two:
-            if one is None or two is None or one._hash != two._hash or one.byte != two.byte:
-                return False
-            one, two = one.before, two.before
-        return True
-
-    def read(self, end: str = "", last: frozenset[str] | None = None) -> tuple[str, Any]:
-        """The value of the text and `end`, as it is remembered; None if its last member is not in `last`. O(bytes)."""
-        written = self.written().decode() + end
-        value = read_json(written)
-        return written[0], None if last is not None and next(reversed(value)) not in last else comparable(value)
-
-    def written(self) -> bytes:
-        """All of it. O(bytes)."""
-        found, here = bytearray(), self  # type: bytearray, HeldText | None
-        while here is not None:
-            found.append(here.byte)
-            here = here.before
-        return bytes(reversed(found))
-
-
-def read_number(text: str) -> Decimal | tuple[str, int]:
-    """A number exactly; where its exponent is past what Decimal holds, as (sign and digits, exponent of the last)."""
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        mantissa, _, exponent = text.lower().partition("e")
-        whole, _, behind = mantissa.partition(".")
-        digits = (whole + behind).lstrip("-").lstrip("0")
-        kept = digits.rstrip("0")
-        if not kept:
-            return Decimal(0)
-        sign = "-" if whole.startswith("-") else ""
-        return sign + kept, int(exponent) - len(behind) + len(digits) - len(kept)
-
-
-def read_json(text: str | bytes) -> Any:
-    """A value with numbers as `read_number` has them."""
-    return json.loads(text, parse_float=read_number, parse_int=Decimal)
-
-
-def comparable(value: Any) -> Hashable:
-    """A value read from JSON, numbers exactly, as something that is equal where JSON Schema says so."""
-    if isinstance(value, dict):
-        return "{", frozenset((name, comparable(part)) for name, part in value.items())
-    if isinstance(value, list):
-        return "[", tuple(map(comparable, value))
-    return (value,) if value is None or isinstance(value, bool | str) else ("0", value)
-
-
-def _is_short(value: Any) -> bool:
-    """Whether there is an automaton for a value: of long numbers there is none, so these are compared at their end."""
-    if value[0] == "{" and len(value) == 2:
-        return all(_is_short(part) for _, part in value[1])
-    if value[0] != "0" or len(value) == 1:
-        return True
-    if not isinstance(value[1], Decimal):
-        return False
-    return len(value[1].as_tuple().digits) + abs(value[1].adjusted()) < DIGITS
-
-
-def written_again(value: Any) -> str:
-    """A text of a value, which is as `comparable` has it."""
-    if value[0] == "{" and len(value) == 2:
-        return "{" + ",".join(f"{json.dumps(name)}:{written_again(part)}" for name, part in sorted(value[1])) + "}"
-    if value[0] == "0" and len(value) == 2:
-        return str(value[1])
-    return json.dumps(value[0])
-
-
 def _step(automaton: Dfa | LazyDfa, state: int, byte: int) -> int:
     if isinstance(automaton, Dfa):
         return int(automaton.transitions[state, automaton.byte_class[byte]])
@@ -172,7 +87,7 @@ def _former(kind: str, seen: Seen, escapes: Escapes, constraint: JsonSchema | No
         return None
     if kind == "{":
         assert constraint is not None
-        written = ",".join(sorted(map(written_again, filter(_is_short, values))))
+        written = ",".join(sorted(map(written_again, filter(is_short, values))))
         if not written:
             return None
         former = constraint.of_schema(f'{{"enum":[{written}]}}')
@@ -180,7 +95,7 @@ def _former(kind: str, seen: Seen, escapes: Escapes, constraint: JsonSchema | No
     if kind == '"':
         return string_automaton(StringSet(values=frozenset(values)), escapes)
     if kind == "0":
-        short = [value for value in values if _is_short(("0", value))]
+        short = [value for value in values if is_short(("0", value))]
         return numbers_dfa([NumberSet(low=value, high=value) for value in short], -1) if short else None
     return _constants(tuple(sorted(values)))
 
