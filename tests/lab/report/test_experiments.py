@@ -58,7 +58,7 @@ def given(name, folder):
 
 def loadable(name):
     """A mark for an experiment that needs a package that not every installation has."""
-    marks = [needs_smollm2] if name == "canonicity" else []
+    marks = [needs_smollm2] if name in ("canonicity", "families") else []
     return pytest.param(name, marks=marks)
 
 
