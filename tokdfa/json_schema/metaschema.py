@@ -62,7 +62,7 @@ class Found(NamedTuple):
     draft: int
 
 
-def check_document(document: Document) -> bool:
+def check_document(document: Document) -> set[str]:
     """`check_schema` of a document; other documents of its registry are not looked at."""
     return check_schema(document.root.schema, document.draft, is_mixed(document))
 
@@ -73,9 +73,9 @@ def is_mixed(document: Document) -> bool:
     return document.text.count('"$schema"') > (isinstance(root, dict) and "$schema" in root)
 
 
-def check_schema(root: Any, draft: int, mixed: bool = False) -> bool:
-    """Check all schemas of a document, read with `Decimal` for numbers that are no integers; whether every keyword is
-    one of its draft.
+def check_schema(root: Any, draft: int, mixed: bool = False) -> set[str]:
+    """Check all schemas of a document, read with `Decimal` for numbers that are no integers; the keywords that are none
+    of their draft.
 
     `mixed`: whether schemas inside may declare another draft. O(keywords). Raises SchemaError with the place.
     """
@@ -100,9 +100,9 @@ def take_nullable(document: Document) -> None:
             schema["type"] = [*types, *(["null"] if "null" not in types else [])]
 
 
-def _check(root: Any, draft: int, mixed: bool) -> bool:
+def _check(root: Any, draft: int, mixed: bool) -> set[str]:
     """`check_schema`; what is wrong is a ValueError without a place."""
-    get, all_known, count = CHECKS[draft].get, True, 0
+    get, unknown, count = CHECKS[draft].get, set[str](), 0
     waiting = [root]
     while waiting:
         schema = waiting.pop()
@@ -115,17 +115,17 @@ def _check(root: Any, draft: int, mixed: bool) -> bool:
         if mixed and schema is not root and "$schema" in schema:
             inner = declared_draft(schema, draft, "")
             if inner != draft:
-                all_known &= _check(schema, inner, True)
+                unknown |= _check(schema, inner, True)
                 continue
         for keyword, value in schema.items():
             check = get(keyword)
             if check is None:
-                all_known = False
+                unknown.add(keyword)
             elif below := check(value):
                 waiting.extend(below)
         if draft == DRAFT_4:
             _check_bounds(schema)
-    return all_known
+    return unknown
 
 
 def find_errors(root: Any, draft: int, mixed: bool = False) -> Iterator[SchemaError]:

@@ -13,7 +13,7 @@ from tokdfa.errors import EmptyLanguageError, SchemaError, SchemaUnsupported, To
 from tokdfa.json_schema.document import DRAFT_7, Document
 from tokdfa.json_schema.keyword_names import DEMANDING
 from tokdfa.json_schema.lower import lower_and_remember
-from tokdfa.json_schema.metaschema import CHECKS, find_errors, find_keywords, is_mixed
+from tokdfa.json_schema.metaschema import CHECKS, check_document, find_errors, find_keywords, is_mixed
 from tokdfa.json_schema.suspects import DRAFT_NAMES, find_suspects
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def survey_schema(constraint: JsonSchema) -> list[Finding]:
     wrong = [Finding("wrong", each.pointer, each.keyword, each.reason) for each in find_errors(root, draft, mixed)]
     if wrong:
         return wrong
-    suspects = [Finding("suspicious", *each) for each in find_suspects(document, all_known=False)]
+    suspects = [Finding("suspicious", *each) for each in find_suspects(document, check_document(document))]
     known = {(each.pointer, each.keyword) for each in suspects}
     ignored = [each for each in _ignored(document) if (each.pointer, each.keyword) not in known]
     return [*_refused(constraint), *suspects, *ignored]

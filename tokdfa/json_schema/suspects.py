@@ -4,13 +4,14 @@ The drafts let schemas have any further keywords, so these are no errors. They a
 which is seldom meant: such a place is a *suspect*. Keywords that only describe (``descrption``) are none, nor are those
 that begin with ``x-``, ``_``, ``@`` or ``$$``, as people name their own.
 
-Cost: nothing for a schema whose keywords and formats are all known, else a second walk with pointers.
+Cost: nothing for a schema without suspects, else a second walk with pointers.
 """
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.json_schema.class_formats import CLASS_FORMATS, DESCRIBING
@@ -20,7 +21,7 @@ from tokdfa.json_schema.keyword_names import DEMANDING
 from tokdfa.json_schema.metaschema import CHECKS, find_keywords, is_mixed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tokdfa.json_schema.document import Document
 
@@ -61,15 +62,17 @@ class Suspect(NamedTuple):
         return f"{self.keyword} at #{self.pointer}: {self.reason}"
 
 
-def find_suspects(document: Document, all_known: bool) -> Iterator[Suspect]:
-    """The suspects of a document without errors; `all_known`: whether each keyword is one of its draft."""
+def find_suspects(document: Document, unknown: Iterable[str]) -> Iterator[Suspect]:
+    """The suspects of a document without errors. `unknown`: the keywords that are none of their draft."""
     text, asserts_formats = document.text, document.asserts != "required"
     has_dependencies = '"dependencies"' in text and document.asserts != "all"
     has_formats = asserts_formats and not set(_FORMAT.findall(text)) <= KNOWN_FORMATS
-    if all_known and not (has_dependencies or has_formats):
+    root, mixed = document.root.schema, is_mixed(document)
+    drafts = range(len(DRAFT_NAMES)) if mixed else (document.draft,)
+    is_odd = any(word == "nullable" or _reason(word, draft) for word in unknown for draft in drafts)
+    if not (is_odd or has_dependencies or has_formats):
         return
-    root = document.root.schema
-    for pointer, keyword, value, draft in find_keywords(root, document.draft, is_mixed(document)):
+    for pointer, keyword, value, draft in find_keywords(root, document.draft, mixed):
         reason = ""
         if keyword == "nullable":
             is_ignored = value is True and "$schema" in root  # else it is OpenAPI's, and taken
@@ -86,6 +89,7 @@ def find_suspects(document: Document, all_known: bool) -> Iterator[Suspect]:
             yield Suspect(pointer, keyword, reason)
 
 
+@lru_cache(4096)
 def _reason(keyword: str, draft: int) -> str:
     """Why a keyword that a draft does not have is suspicious; nothing if it is not."""
     having = [DRAFT_NAMES[at] for at, table in CHECKS.items() if keyword in table]
