@@ -123,7 +123,7 @@ def _check(root: Any, draft: int, mixed: bool) -> set[str]:
                 unknown.add(keyword)
             elif below := check(value):
                 waiting.extend(below)
-        if draft == DRAFT_4:
+        if draft == DRAFT_4 and not BOUNDED.keys().isdisjoint(schema):
             _check_bounds(schema)
     return unknown
 

@@ -98,6 +98,7 @@ def _reason(keyword: str, draft: int) -> str:
     if keyword.startswith(_DESCRIPTIVE_PREFIXES) or keyword in _OWN_WORDS:
         return ""
     word = keyword.strip(": ").lower()
-    near = get_close_matches(word, _DEMANDING, n=1, cutoff=LIKENESS)
-    meant = ALIASES.get(word) or "".join(_DEMANDING[each] for each in near if abs(len(each) - len(word)) <= 1)
+    of_length = [each for each in _DEMANDING if abs(len(each) - len(word)) <= 1]
+    near = get_close_matches(word, of_length, n=1, cutoff=LIKENESS)
+    meant = ALIASES.get(word) or "".join(map(_DEMANDING.__getitem__, near))
     return f"no draft has it, so it is ignored; did you mean {meant!r}?" if meant else ""
