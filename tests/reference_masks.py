@@ -169,7 +169,8 @@ def main(arguments: list[str] | None = None) -> int:
         if (given.names and title not in given.names) or (section.kind == "cases" and given.schemas is None):
             continue
         found = {item[0]: record(*item, section)[0] for item in items(section, given.schemas)}
-        lines = differences(kept[title], found) if title in kept else []
+        is_new = title not in kept and given.verb == "write"
+        lines = [] if is_new else differences(kept.get(title, {}), found)
         different += len(lines)
         masks = sum(int(summary.split()[0]) for summary in found.values())
         print(f"{title}: {masks} masks of {len(found)} constraints, {len(lines)} differ", *lines, sep="\n", flush=True)
