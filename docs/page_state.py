@@ -1,8 +1,8 @@
 """What has changed since a page of `papers/reports` was made: said in the first line of the page on the site.
 
 A page names its experiment and the commit that it was made with. It is *older* than that experiment, than its kind or
-than one of its engines, if the history has commits to their files since. `site` asks when the site is built, so nobody
-has to remember; ``python docs/page_state.py`` prints the line of every page that has one.
+than one of its engines, if the history has later commits to their files. `site` checks this when the site is built, so
+no page is marked by hand; ``python docs/page_state.py`` prints the line of every page that has one.
 """
 
 from __future__ import annotations

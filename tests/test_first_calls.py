@@ -135,7 +135,7 @@ def test_there_are_enough_and_every_public_function_has_one() -> None:
         "ConstraintLogitsProcessor",
     }
     named |= {name for helper in (matcher, batch, masks) for name in helper.__code__.co_names}
-    kinds = {"Constrained", "Constraint", "TokdfaError", "TokenRefused", "Tokenizer"}  # which nobody calls
+    kinds = {"Constrained", "Constraint", "TokdfaError", "TokenRefused", "Tokenizer"}  # never called by users
     assert set(tokdfa.__all__) - kinds - named - {"backends"} == set()
 
 

@@ -250,7 +250,8 @@ class JsonSchema(Constraint):
       ``generation``: the way people and programs write JSON, for models to write in (`PROFILES`). A text of
       ``generation`` is one of ``all``, and a schema with a valid value has a text in both.
     - `order`: ``schema``: declared properties come in the order of the schema, then others; required ones may come
-      first, in the order of ``required``, unless members are counted or depend on each other; ``any``: in any order.
+      first, in the order of ``required``, unless members are counted, depend on each other, or have names of some
+      200,000 characters together; ``any``: in any order.
     - `duplicates`: ``declared``: a name that the schema declares comes once in an object, others are not remembered;
       ``refused``: no object has two equal names, however they are escaped, as in ``generation``. The grammar engines
       remember undeclared names (`tokdfa.backends.unique_items`); elsewhere, and in grammars, where ``generation`` has

@@ -1,4 +1,4 @@
-"""tokdfa as a grammar backend of SGLang: an example, which nobody has run in SGLang itself.
+"""tokdfa as a grammar backend of SGLang: an example, never run inside SGLang.
 
 Written against ``sglang/srt/constrained/base_grammar_backend.py``, and tested with a fake of it. Where the server is
 started from Python:

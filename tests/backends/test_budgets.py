@@ -168,7 +168,7 @@ def test_a_step_is_bounded_with_proper_tokenization_too(seconds: float) -> None:
 
 
 def refusal(call: Any) -> tuple[str, float, str] | None:
-    """What a call is refused for; None if it is not."""
+    """The limit that refuses a call, or None."""
     try:
         call()
     except LimitExceeded as error:

@@ -64,7 +64,7 @@ OPEN = {"type": "object", "properties": NAMES, "additionalProperties": {"type": 
 FREE = {"type": "object", "minProperties": 2}
 COUNTED = {"type": "string", "minLength": 2, "maxLength": 4}
 MARKED = Grammar('start: <s> "a" <e> | "ab" start\n')
-#: What is asked -> texts that walks begin with, as far as they are allowed.
+#: Constraint -> texts that walks start from, up to the first refused token.
 CASES: dict[str, tuple[Callable[[Vocabulary], Any], list[bytes]]] = {
     "strings that differ": (compiled(unique({"type": "string"})), [b'["a","a', b'["ab","b", "a', b'["\\u0061",']),
     "few strings that differ": (

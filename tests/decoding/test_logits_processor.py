@@ -228,7 +228,7 @@ def test_drafts_are_taken_back() -> None:
 
 
 def test_a_constraint_for_each_prompt() -> None:
-    """Rows of equal prompts are told apart by their places; a prompt may have none."""
+    """Rows with equal prompts are distinguished by position; a prompt may be empty."""
     one, other = compile(Choice(["ab", "b"]), BYTES.vocabulary), compile(Choice(["c"]), BYTES.vocabulary)
     made = ConstraintLogitsProcessor([one, other, None])
     everything = "".join(chr(byte) for byte in range(256)) + "$"

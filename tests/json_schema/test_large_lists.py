@@ -40,6 +40,7 @@ def properties(names: list[str], **more: Any) -> dict[str, Any]:
         (properties(words(40, 5), additionalProperties=False), {}),
         (properties(words(40, 5), additionalProperties=False), {"order": "any"}),
         (properties(words(40, 5), required=words(40, 5)[:3]), {"order": "any"}),
+        (properties(words(40, 5), required=words(40, 5)[:3], additionalProperties=False), {}),
         (properties(words(40, 5), additionalProperties={"type": "boolean"}), {}),
         (properties(words(20, 5), minProperties=2, patternProperties={"^a": True}), {}),
     ],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tokdfa.lab.measure.maskbench_numbers import Beside
 
 WITHIN = 0.10
-#: What has to agree; p99.9 and the longest are printed, but hang on single samples.
+#: What has to agree; p99.9 and the longest are printed, but depend on single samples.
 HELD = ("p50", "p99", "sum")
 
 

@@ -39,14 +39,14 @@ def collecting() -> Iterator[dict[Any, None]]:
 
 
 def note(notice: Any) -> None:
-    """Add a notice, which is hashable, to those that are being collected; without anybody who does it is lost."""
+    """Add a notice, which is hashable, to those being collected. It is lost if nothing collects them."""
     found = _collected.get()
     if found is not None:
         found[notice] = None
 
 
 def is_outermost() -> bool:
-    """Whether nobody is collecting, so that a warning is due."""
+    """Whether nothing is collecting yet, so that this compile issues the warning."""
     return _collected.get() is None
 
 

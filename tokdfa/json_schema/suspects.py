@@ -1,4 +1,4 @@
-"""What a schema says that means nothing: misspelled keywords, keywords of other drafts, formats that nobody knows.
+"""Parts of a schema without effect: misspelled keywords, keywords of other drafts, unknown formats.
 
 The drafts let schemas have any further keywords, so these are no errors. They are silently ignored by every validator,
 which is seldom meant: such a place is a *suspect*. Keywords that only describe (``descrption``) are none, nor are those
