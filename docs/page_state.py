@@ -19,7 +19,6 @@ _EXPERIMENT = re.compile(r"`tokdfa run experiments/(\w+)\.yaml`")
 _INSTRUMENTS = {
     "backends": ("contenders.py", "memory.py", "warm_up.py", "workloads.py"),
     "maskbench": ("servants.py", "warm_up.py", "schema_corpus.py"),
-    "trie_walk": ("counted_walk.py",),
     "skew": ("skew_rows.py", "drawn_skew.py"),
 }
 

@@ -115,7 +115,7 @@ def run(name: str) -> dict[str, Any]:
     """Compile one input and walk it; what it took in seconds of processor time and MB, and how it ended."""
     constraint, tokenizer, backend, options = INPUTS[name]()
     vocab, slowest, outcome = _vocabulary(tokenizer), 0.0, "a result"
-    # kernels are loaded before, or compiled where they never were
+    # modules are imported before
     kinds = {"json_schema": tokdfa.JsonSchema(True), "grammar": tokdfa.Grammar('start: "a"+\n')}
     small = tokdfa.load_tokenizer("bytes").vocabulary if tokenizer == "large" else vocab
     tokdfa.compile(kinds.get(constraint.kind, tokdfa.Regex("a+")), small, backend=backend, **options)

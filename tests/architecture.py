@@ -20,7 +20,7 @@ import tokdfa
 STOREYS = {
     "ground": ("errors", "core", "mask", "constraint", "vocabulary", "automata"),
     "languages": ("regex", "proper", "token_automata", "grammar", "program", "json_schema"),
-    "strategies": ("backends",),
+    "strategies": ("masks", "backends"),
     "uses": ("display", "models", "decoding", "serving", "skew", "tasks", "lab", "cli"),
 }
 PARTS = tuple(part for parts in STOREYS.values() for part in parts)
@@ -28,15 +28,30 @@ PACKAGE = Path(tokdfa.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 
+_NAME = r"[\w.]+(?: as \w+)?"
+#: (from ..., import ...): an import of Cython in a line, or in brackets.
+_CYTHON_IMPORT = re.compile(
+    rf"^ *((?:from [\w.]+ )?)c?(import (?:\([^)]*\)|{_NAME}(?:, {_NAME})*))(?= *(?:#|$))", re.MULTILINE
+)
+
+
+def sources() -> list[Path]:
+    """All files of the package that import others: Python, Cython, and what Cython shares."""
+    return [path for path in sorted(PACKAGE.rglob("*")) if path.suffix in (".py", ".pyx", ".pxd")]
+
+
 def part_of(path: Path) -> str:
     """The part that a file of the package belongs to."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return path.relative_to(PACKAGE).parts[0].partition(".")[0]
 
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """A file, parsed once."""
-    return ast.parse(path.read_text())
+    """A file, parsed once; of a file in Cython, the imports."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        text = "\n".join("".join(found) for found in _CYTHON_IMPORT.findall(text))
+    return ast.parse(text)
 
 
 @cache
@@ -67,7 +82,7 @@ def draw() -> str:
     """The chart, in Mermaid's notation."""
     graph = nx.DiGraph()
     graph.add_nodes_from(PARTS)
-    for path in PACKAGE.rglob("*.py"):
+    for path in sources():
         here = part_of(path)
         graph.add_edges_from((here, other) for other in imported_parts(path) if here in PARTS and other != here)
     lines = ["flowchart TD"]

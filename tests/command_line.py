@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import pytest
 
 from tokdfa.cli import app as cli
-from tokdfa.core import first_use
 
 #: Arguments -> (exit status, lines on stdout, stderr in one line of single spaces).
 Command = Callable[..., tuple[int, list[str], str]]
@@ -17,7 +15,6 @@ Command = Callable[..., tuple[int, list[str], str]]
 def command(name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """``tokdfa NAME`` on a terminal of so many columns."""
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(first_use, "logger", logging.Logger("quiet", "ERROR"))  # kernels may be yet to be compiled
 
     def call(*arguments: str) -> tuple[int, list[str], str]:
         monkeypatch.setattr("sys.argv", ["tokdfa", name, *arguments])

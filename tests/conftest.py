@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.packages import apply_marks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # how long an example takes says nothing on a machine that is busy
 UNTIMED = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -25,23 +30,31 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short" if short else "default"))
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt: a shell starts its commands in the background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 HERE = Path(__file__).parent
 #: Folder -> the modules that ``pytest -m fast`` runs: the most telling of each layer among those of few seconds.
 FAST = {
     ".": "layers mask",
-    "core": "interning key_map budget",
+    "core": "budget schema_forms",
     "vocabulary": "vocabulary",
     "automata": "words",
     "regex": "shortest",
     "proper": "replay",
-    "grammar": "special",
+    "grammar": "special lexer",
     "token_automata": "token_rows",
     "program": "printing",
     "json_schema": "clauses object_states",
+    "masks": "divisions",
     "backends": "base brute_force",
     "backends/pushdown_trie": "rows",
     "backends/cfg_fsm": "describe",
-    "backends/earley_trie": "lexer",
     "display": "masks",
     "models": "table base",
     "decoding": "loop",
@@ -92,6 +105,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the collector leave alone what lives to the end: measures collect before they time, 0.2 s of it a call."""
+    freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _frozen_heap() -> Iterator[None]:
+    yield
+    freeze()
+
+
+def freeze() -> None:
+    """Let the collector leave alone what lives on: measures collect before they time, and with the tokenizers and
+    constraints that other modules have left in caches a collection takes a second.
+    """
     gc.collect()
     gc.freeze()

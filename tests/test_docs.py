@@ -21,7 +21,6 @@ import pytest
 from tests.test_plugins import PLUGIN
 from tokdfa.backends import registry
 from tokdfa.cli import app as cli
-from tokdfa.core import jit
 from tokdfa.lab import kinds
 
 ROOT = Path(__file__).parent.parent
@@ -130,7 +129,6 @@ class Reader:
 def test_a_page_can_be_followed(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jit, "is_warm", lambda _: True)  # kernels are compiled when they are needed
     reader = Reader(tmp_path, monkeypatch, capsys)
     try:
         for block in blocks(page):

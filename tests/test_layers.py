@@ -1,4 +1,5 @@
 """Imports go only towards the bottom: a file may import its own part and those below it, and files form no circles.
+What Cython cimports counts as well, and a module's declarations are one file with it.
 
 Imports inside functions and those for types alone count as well: a file is read together with what it imports.
 """
@@ -9,8 +10,19 @@ import ast
 from typing import TYPE_CHECKING
 
 import networkx as nx
+import pytest
 
-from tests.architecture import PACKAGE, PAGE, PARTS, import_nodes, imported_parts, part_of, tree_of, with_picture
+from tests.architecture import (
+    PACKAGE,
+    PAGE,
+    PARTS,
+    import_nodes,
+    imported_parts,
+    part_of,
+    sources,
+    tree_of,
+    with_picture,
+)
 from tests.conftest import FAST, FAST_FILES, LONG_FILES
 
 if TYPE_CHECKING:
@@ -22,12 +34,12 @@ ABOVE = ("__init__", "__main__")
 
 
 def test_every_file_has_a_place() -> None:
-    for path in PACKAGE.rglob("*.py"):
+    for path in sources():
         assert part_of(path) in (*PARTS, *ABOVE), f"{path} belongs to no storey"
 
 
 def test_imports_go_down() -> None:
-    for path in PACKAGE.rglob("*.py"):
+    for path in sources():
         if (part := part_of(path)) not in ABOVE:
             above = [name for name in imported_parts(path) if PARTS.index(name) > PARTS.index(part)]
             assert not above, f"{path} imports {above}"
@@ -40,17 +52,18 @@ def test_the_picture_shows_the_imports() -> None:
 
 def import_graph() -> nx.DiGraph:
     """An edge from each file to every file of the package that it imports, anywhere in it."""
-    paths = {name_of(path): path for path in PACKAGE.rglob("*.py")}
+    files = {name_of(path) for path in sources()}
     graph = nx.DiGraph()
-    for name, path in paths.items():
+    for path in sources():
+        name = name_of(path)
         for node in import_nodes(path):
             if isinstance(node, ast.Import):
                 imported = [alias.name for alias in node.names]
             else:
                 assert node.module, f"{path} has an import that does not name its package"
                 modules = [f"{node.module}.{alias.name}" for alias in node.names]
-                imported = [module if module in paths else node.module for module in modules]
-            graph.add_edges_from((name, other) for other in imported if other in paths)
+                imported = [module if module in files else node.module for module in modules]
+            graph.add_edges_from((name, other) for other in imported if other in files)
     return graph
 
 
@@ -66,7 +79,7 @@ def test_files_form_no_circles() -> None:
 
 
 def test_private_names_stay_at_home() -> None:
-    for path in PACKAGE.rglob("*.py"):
+    for path in sources():
         for node in import_nodes(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tokdfa"):
                 private = [alias.name for alias in node.names if alias.name.startswith("_")]
@@ -82,7 +95,7 @@ def test_private_attributes_stay_at_home() -> None:
     everywhere = {name for of_own, _ in names.values() for name in of_own}
     for path, (of_own, read) in names.items():
         left = read & everywhere - of_own - HOOKS
-        assert not left - ({"_lock"} if path.name == "jit.py" else set()), path  # a lock of numba's
+        assert not left, path
 
 
 def private_names(path: Path) -> tuple[set[str], set[str]]:
@@ -121,15 +134,26 @@ def test_heavy_packages_are_imported_lazily() -> None:
             assert not {name.split(".")[0] for name in names} & heavy, f"{path} imports {names} at import time"
 
 
-def test_numba_options_are_set_in_one_place() -> None:
-    for path in PACKAGE.rglob("*.py"):
-        if path.name != "jit.py":
-            assert "numba" not in {
-                alias.name.split(".")[0]
-                for node in import_nodes(path)
-                if isinstance(node, ast.Import)
-                for alias in node.names
-            }, path
+def test_nothing_is_compiled_at_run_time() -> None:
+    for path in sources():
+        for node in import_nodes(path):
+            named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            assert not {name.split(".")[0] for name in named} & {"numba", "llvmlite"}, path
+
+
+@pytest.mark.parametrize("strategy", ["token_index", "tokens_dfa", "cfg_fsm"])
+def test_strategies_need_no_grammar_engine(strategy: str) -> None:
+    """Whatever they import, for types alone and by way of others included, can be read without one."""
+    graph = import_graph()
+    own = {name for name in graph if f"{name}.".startswith(f"tokdfa.backends.{strategy}.")}
+    assert own
+    below = set.union(*(nx.descendants(graph, name) for name in own))
+    engines = ("tokdfa.backends.earley_trie", "tokdfa.backends.pushdown_trie")
+    assert not {name for name in below if name.startswith(engines)}
+
+
+def test_compiled_modules_say_their_types() -> None:
+    assert not [path for path in PACKAGE.rglob("*.pyx") if not path.with_suffix(".pyi").exists()]
 
 
 def test_every_package_has_fast_tests() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import zipfile
 from email.parser import Parser
@@ -17,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import tokdfa
+from tokdfa.backends.registry import backend_class, backend_names
 from tokdfa.core.packages import EXTRAS, install_commands, module_of
 
 ROOT = Path(__file__).parent.parent
@@ -40,7 +43,7 @@ def test_constraints_and_masks_need_numpy_only() -> None:
 
 
 def test_the_command_line_starts_without_heavy_packages() -> None:
-    heavy = {"numba", "pandas", "pyarrow", "matplotlib", "networkx", "lark", "torch", "dask"}
+    heavy = {"pandas", "pyarrow", "matplotlib", "networkx", "lark", "torch", "dask"}
     assert not modules_after("import tokdfa.cli.app") & heavy
 
 
@@ -72,8 +75,36 @@ for constraint, backend in (
 """
     done = without_extras(code)
     assert not done.returncode, done.stderr
-    # ... nor does it import any where they are installed, except what numba and Lark look for
-    assert not (modules_after(f"exec({code!r})") - modules_after("import numba, lark")) & set(OPTIONAL)
+    # ... nor does it import any where they are installed, except what Lark looks for
+    assert not (modules_after(f"exec({code!r})") - modules_after("import lark")) & set(OPTIONAL)
+
+
+FIRST_MASKS = """
+import tokdfa
+from tokdfa.backends.registry import backend_class
+
+schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False}
+constraints = (
+    tokdfa.Regex("[ab]{1,2}[.]"),
+    tokdfa.Choice(["a.", "ab."]),
+    tokdfa.Grammar('start: "a" start? "."'),
+    tokdfa.JsonSchema(schema, max_nesting=1, whitespace="compact", escapes="needed"),
+)
+strategy, vocab = backend_class(BACKEND), tokdfa.load_tokenizer("bytes").vocabulary
+mask = tokdfa.allocate_mask(vocab.size)
+for constraint in constraints:
+    if constraint.kind in strategy.kinds:
+        strategy(vocab).compile(constraint).start().fill_mask(mask)
+        assert mask.any()
+"""
+
+
+@pytest.mark.parametrize("backend", [name for name in backend_names() if not backend_class(name).packages])
+def test_first_masks_compile_nothing(backend: str) -> None:
+    """Nor do strategies load a compiler, in a process that has masks of every kind that they take."""
+    loaded = modules_after(f"exec({FIRST_MASKS.replace('BACKEND', repr(backend))!r})")
+    assert "numpy" in loaded
+    assert not loaded & {"numba", "llvmlite", "Cython", "setuptools", "distutils"}
 
 
 @pytest.mark.parametrize(
@@ -136,23 +167,69 @@ def test_every_public_name_is_there() -> None:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built without a network from a copy, as building leaves files beside the sources."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout, as building leaves files beside the sources; another build has left a module there."""
+    folder = tmp_path_factory.mktemp("source")
     for copied in (PACKAGE, EXPERIMENTS):
-        shutil.copytree(copied, source / copied.name, ignore=shutil.ignore_patterns("__pycache__", "results"))
-    (source / "tests").mkdir()
-    (source / "tests" / "__init__.py").touch()
-    for name in ("pyproject.toml", "build_wheel.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    plain = {**os.environ, "TOKDFA_KERNELS": "no"}  # tests/core/test_prebuilt.py builds some
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--quiet"]
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", folder, source], check=True, env=plain
+        shutil.copytree(copied, folder / copied.name, ignore=shutil.ignore_patterns("__pycache__", "results", "*.so"))
+    (folder / "tests").mkdir()
+    (folder / "tests" / "__init__.py").touch()
+    for name in ("pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    (folder / "tokdfa" / "vocabulary" / "trie_nodes.cpython-39-darwin.so").touch()
+    return folder
+
+
+def call_backend(source: Path, call: str, **environment: str) -> str:
+    """What a hook of the build backend returns, as installers call it."""
+    code = f"import build_backend; print(build_backend.{call})"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=source, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
-    (built,) = folder.glob("tokdfa-*.whl")
-    return built
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def sdist(source: Path) -> Path:
+    return source / "dist" / call_backend(source, "build_sdist('dist')")
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path) -> Path:
+    """Built from the source distribution, without a network, where another build has left a module."""
+    compiler = shlex.join([sys.executable, str(ROOT / "tests" / "copying_compiler.py")])
+    with tarfile.open(sdist) as archive:
+        archive.extractall(sdist.parent, filter="data")
+    unpacked = sdist.parent / sdist.name.removesuffix(".tar.gz")
+    left = unpacked / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}" / "tokdfa" / "gone.so"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    if (ROOT / "build" / "cython").is_dir():  # as we were built here
+        shutil.copytree(ROOT / "build" / "cython", unpacked / "build" / "cython")
+    links = f"{compiler} -shared"
+    variables = {"CC": compiler, "CXX": compiler, "LDSHARED": links, "LDCXXSHARED": links}
+    return unpacked / "dist" / call_backend(unpacked, "build_wheel('dist')", **variables)
+
+
+def package_files() -> set[str]:
+    """All that a distribution carries of the package, but for what is compiled."""
+    paths = (path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(ROOT).as_posix() for path in paths if path.suffix not in (".so", ".pyd")}
+
+
+def experiment_files() -> set[str]:
+    paths = (path.relative_to(ROOT) for path in EXPERIMENTS.rglob("*") if path.is_file())
+    return {path.as_posix() for path in paths if "results" not in path.parts}
+
+
+def test_the_source_distribution_has_all_sources_and_nothing_compiled(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    expected = package_files() | experiment_files()
+    expected |= {"pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in", "README.md", "LICENSE"}
+    assert {name for name in names if ".egg-info/" not in name} == {*expected, "PKG-INFO", "setup.cfg"}
 
 
 def test_the_wheel_is_complete(wheel: Path) -> None:
@@ -162,21 +239,33 @@ def test_the_wheel_is_complete(wheel: Path) -> None:
         said = Parser().parsestr(archive.read(metadata).decode())
         (commands,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
         assert "tokdfa = tokdfa.__main__:main" in archive.read(commands).decode()
-    expected = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*") if path.is_file()}
-    expected = {name for name in expected if "__pycache__" not in name}
+    modules = [name.removesuffix(".pyx") for name in package_files() if name.endswith(".pyx")]
     data = f"tokdfa-{tokdfa.__version__}.data/data/share/tokdfa/"
-    shipped = [path.relative_to(ROOT) for path in EXPERIMENTS.rglob("*") if path.is_file()]
-    expected |= {data + path.as_posix() for path in shipped if "results" not in path.parts}
+    expected = package_files() | {data + name for name in experiment_files()}
+    expected |= {name + sysconfig.get_config_var("EXT_SUFFIX") for name in (*modules, "tokdfa/_cyutility")}
     assert {name for name in names if ".dist-info/" not in name} == expected
-    assert {"tokdfa/py.typed", "tokdfa/regex/unicode_tables.json"} <= expected
+    assert {"tokdfa/py.typed", "tokdfa/regex/unicode_tables.json", "tokdfa/core/interning.hpp"} <= expected
     assert said["Version"] == tokdfa.__version__
     assert {*EXTRAS, "docs", "notebooks", "test"} == set(said.get_all("Provides-Extra"))
 
 
-def test_an_installed_wheel_runs_its_experiments_by_name(wheel: Path, tmp_path: Path) -> None:
-    """In an environment of its own, which finds all other packages in ours."""
-    own, current = tmp_path / "own", tmp_path / "here"
-    current.mkdir()
+def test_the_wheel_is_for_this_python_and_platform(wheel: Path) -> None:
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    platform = re.sub("[-.]", "_", sysconfig.get_platform())
+    assert wheel.name == f"tokdfa-{tokdfa.__version__}-{python}-{python}-{platform}.whl"
+
+
+def test_a_compiler_is_required_where_there_is_none(source: Path) -> None:
+    hook = "get_requires_for_build_wheel()"
+    assert "ziglang" not in call_backend(source, hook)
+    assert "ziglang" in call_backend(source, hook, TOKDFA_ZIG="1")
+    assert "ziglang" in call_backend(source, hook, PATH="")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that has the wheel, and finds all other packages in ours."""
+    own = tmp_path_factory.mktemp("own")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", own], check=True)
     (packages,) = own.glob("lib/python*/site-packages")
     with zipfile.ZipFile(wheel) as archive:  # as pip does, which would take away the tokdfa that is installed in ours
@@ -184,22 +273,41 @@ def test_an_installed_wheel_runs_its_experiments_by_name(wheel: Path, tmp_path: 
     (data,) = packages.glob("*.data")
     shutil.copytree(data / "data", own, dirs_exist_ok=True)
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    return own
 
-    def call(*arguments: str) -> str:
-        """What `tokdfa` prints, in one line of single spaces."""
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"COLUMNS": "300"}
-        command = [own / "bin" / "python", "-c", "from tokdfa.__main__ import main; main()", *arguments]
-        done = subprocess.run(command, cwd=current, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return " ".join(done.stdout.split())
 
-    listed = call("experiments")
-    assert f"experiments in {own / 'share' / 'tokdfa' / 'experiments'}" in listed
+def run_installed(own: Path, folder: Path, code: str, *arguments: str) -> str:
+    """What `code` prints, in one line of single spaces; no compiler is found."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment |= {"COLUMNS": "300", "PATH": str(own / "bin")}
+    command = [own / "bin" / "python", "-c", code, *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return " ".join(done.stdout.split())
+
+
+def test_an_installed_wheel_makes_masks_without_a_compiler(installed: Path, tmp_path: Path) -> None:
+    code = """
+import tokdfa
+vocab = tokdfa.load_tokenizer("bytes").vocabulary
+mask = tokdfa.allocate_mask(vocab.size)
+tokdfa.compile(tokdfa.Regex("[0-9]+"), vocab, backend="token_index").start().fill_mask(mask)
+print(bytes(tokdfa.mask_to_ids(mask).tolist()).decode(), tokdfa.__file__)
+"""
+    digits, place = run_installed(installed, tmp_path, code).split()
+    assert digits == "0123456789"
+    assert Path(place).is_relative_to(installed)
+
+
+def test_an_installed_wheel_runs_its_experiments_by_name(installed: Path, tmp_path: Path) -> None:
+    main = "from tokdfa.__main__ import main; main()"
+    listed = run_installed(installed, tmp_path, main, "experiments")
+    assert f"experiments in {installed / 'share' / 'tokdfa' / 'experiments'}" in listed
     assert all(path.stem in listed for path in EXPERIMENTS.glob("*.yaml"))
-    planned = call("run", "smoke", "--dry-run")
+    planned = run_installed(installed, tmp_path, main, "run", "smoke", "--dry-run")
     assert "31 items in 7 groups" in planned
     assert "run folder: results/smoke-" in planned
-    assert not list(current.iterdir())
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_versions_of_python_that_it_says_it_is_for() -> None:

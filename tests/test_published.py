@@ -16,16 +16,16 @@ import tokdfa
 from tokdfa.automata.byte_classes import byte_classes
 from tokdfa.lab.declare.cells import escape_markdown
 from tokdfa.lab.kinds import find_kind
+from tokdfa.lab.report import speed_and_skew
 from tokdfa.lab.report.tables import FAILURES
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.regex.derivative import derive
-from tokdfa.regex.derivative_classes import DerivativeTable, partition_bytes
+from tokdfa.regex.derivative import DerivativeTable, partition_bytes
 from tokdfa.regex.expression import EMPTY, NOTHING, ExpressionStore
 from tokdfa.vocabulary.walk_forms import build_tree, flatten
 
 
 def derivative(store: ExpressionStore, expression: int, byte: bytes) -> int:
-    return derive(store, DerivativeTable(store, partition_bytes(store, expression)), expression, byte[0])
+    return DerivativeTable(store, partition_bytes(store, expression)).derivative(expression, byte[0])
 
 
 def test_derivatives_of_llguidance() -> None:
@@ -89,7 +89,8 @@ def unknown_headings(page: Path) -> list[str]:
     config = yaml.safe_load((EXPERIMENTS / f"{page.stem.replace('-', '_')}.yaml").read_text())
     kind = config.get("kind", "backends")
     kinds = [kind, *(config.get("settings", {}) if kind == "backends" else ())]
-    titles = {table.title for name in kinds for table in find_kind(name).tables}
+    tables = [*speed_and_skew.TABLES, *(table for name in kinds for table in find_kind(name).tables)]
+    titles = {table.title for table in tables}
     known = {escape_markdown(title) for title in (*titles, FAILURES.title, "Charts", "Environment")}
     return [head for head in re.findall(r"^## (.*)$", page.read_text(), re.M) if head not in known]
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.packages import needs_smollm2, needs_torch
+from tests.readme_table import COLUMNS, PAGE, readme_table
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -47,10 +48,10 @@ def test_ci_runs_the_command_for_tests() -> None:
 
 
 def test_ci_names_tests_that_are_there() -> None:
-    """The selections of `.ci/run`, with what the shell makes of braces."""
-    selected = re.findall(r"(?<![\w/])(tests/[\w/.]*)(?:\{([\w,]+)\}([\w.]*))?", (ROOT / ".ci" / "run").read_text())
-    paths = [f"{start}{name}{end}" for start, names, end in selected for name in names.split(",")]
-    assert len(paths) > 10
+    """Those of `.ci/run`, and those that the checked build runs."""
+    named = [(ROOT / name).read_text() for name in (".ci/run", "tests/checked/tests.txt")]
+    paths = re.findall(r"(?<![\w/])tests/[\w/]+\.py", "\n".join(named))
+    assert len(set(paths)) == len(paths) > 30
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
@@ -69,3 +70,24 @@ def test_named_experiments_and_reports_exist() -> None:
         assert re.search(r"`(tokdfa run experiments/\w+\.yaml|python -m tests\.[\w.]+)`", text), report
         for figure in re.findall(r"\]\((figures/[^)]+)\)", text):
             assert (report.parent / figure).exists(), figure
+
+
+def test_the_table_of_families_has_a_line_for_each_strategy() -> None:
+    head = f"| tokenizer | family | strategy | {' | '.join(COLUMNS)} |"
+    values = " | ".join(["**1.2 ms**"] * len(COLUMNS))
+    named = [
+        *(("mistral-v1", "walks", "earley\\_trie"), ("smollm2", "walks", "earley\\_trie, plain")),
+        *(("smollm2", "tables", "tokens\\_dfa"), ("smollm2", "walks", "llguidance")),
+    ]
+    rows = [f"| {' | '.join(row)} | {values} |" for row in named]
+    page = "\n".join(["# X", "", "## Speed and skew", "", head, "| --- |", *rows, "", "## More", "", "| a | b |"])
+    measured = " | ".join(["1.2 ms"] * len(COLUMNS))
+    assert readme_table(page).splitlines()[2:] == [
+        f"| {family} | {strategy} | {measured} |"
+        for family, strategy in (("walks", "`earley_trie`, plain"), ("", "`llguidance`"), ("tables", "`tokens_dfa`"))
+    ]
+
+
+def test_the_first_table_is_that_of_the_page_on_families() -> None:
+    """`python -m tests.readme_table` prints it."""
+    assert readme_table(PAGE.read_text(encoding="utf-8")) in README

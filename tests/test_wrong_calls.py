@@ -369,29 +369,6 @@ def test_token_ids_may_be_integers_of_any_kind(backend: str) -> None:
     assert asked.tokens[-7:] == (ord("1"),) * 7
 
 
-def test_no_kernel_is_compiled_for_other_integers() -> None:
-    from tokdfa.backends.pushdown_trie import compiled as pushdown_matcher
-
-    kernels = [
-        value for module in (pushdown_matcher, masks) for value in vars(module).values() if hasattr(value, "signatures")
-    ]
-    assert kernels
-    asked = matcher()
-    asked.advance(ord("1"))
-    asked.allows(ord("2"))
-    asked.fill_mask(mask())
-    before = [len(one.signatures) for one in kernels]
-    for kind in INTEGERS:
-        for digit in b"0123456789":
-            again = matcher()
-            assert again.allows(kind(digit))  # type: ignore[operator]
-            again.advance(kind(digit))  # type: ignore[operator]
-            again.fill_mask(mask())
-            again.fill_mask(mask().view(np.recarray))
-            again.fill_mask(Tensor(mask()))  # type: ignore[arg-type]
-    assert [len(one.signatures) for one in kernels] == before
-
-
 #: Calls that are right, though they look unusual.
 RIGHT: dict[str, Callable[[], Any]] = {
     "tokenizer for vocabulary": lambda: tokdfa.compile(Regex("a"), TOKENIZER),

@@ -360,8 +360,7 @@ class JsonSchema(Constraint):
             "profile": profile,
             "label": as_text(label, "label"),
         }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        self.__dict__.update(fields)
 
     def of_schema(self, schema: dict[str, Any] | bool | str) -> JsonSchema:
         """The same options for another schema, a tenth of the time of reading them again."""

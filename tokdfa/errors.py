@@ -6,7 +6,6 @@ A message names the place (file, position in a pattern, key of a YAML file, toke
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -108,6 +107,8 @@ class UnknownNameError(TokdfaError, LookupError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """For the end of a message: the names most like `name`, or else all that are known (the first 20)."""
+    from difflib import get_close_matches
+
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     if near:

@@ -44,7 +44,7 @@ def as_array(given: Any, name: str = "mask", remedy: str = "") -> npt.NDArray[An
     Anything else that has ``numpy()`` or ``__array__()`` is taken, too. Lists are not: nobody would see what is written
     into a copy.
     """
-    if isinstance(given, np.ndarray):  # of a subclass, the plain array: kernels are compiled for that
+    if isinstance(given, np.ndarray):  # of a subclass, the plain array: its own methods would get in the way
         return given if type(given) is np.ndarray else given.view(np.ndarray)
     convert = getattr(given, "numpy", None) or getattr(given, "__array__", None)
     if convert is None or isinstance(given, type | np.generic):

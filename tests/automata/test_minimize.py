@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.automata.strategies import ALPHABET, dfas, plain
+from tests.strategies import examples
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
 
@@ -17,7 +18,7 @@ def same_arrays(a: Dfa, b: Dfa) -> bool:
     )
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(dfas(most_states=8))
 def test_size_and_language_equal_the_plain_ones(dfa):
     minimal = minimize(dfa)

@@ -4,7 +4,7 @@
     python -m tests.backends.gap_times --proper --backend pushdown_trie
 
 For each engine and vocabulary: the schemas and the grammars of ``experiments/inputs``, each compiled once in one
-process, after a first run over all that loads kernels and is not counted. Milliseconds of the thread's processor time.
+process, after a first run over all, which is not counted. Milliseconds of the thread's processor time.
 """
 
 from __future__ import annotations

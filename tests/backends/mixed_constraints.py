@@ -1,9 +1,9 @@
 """Constraints of all kinds mixed in one vocabulary: no mask may show what else was compiled, filled or dropped before.
 
-Strategies share automata, partitions and masks between the constraints of a vocabulary. `MixedConstraints` compiles,
+Strategies share automata, divisions and masks between the constraints of a vocabulary. `MixedConstraints` compiles,
 walks, forks, rolls back, drops and recompiles random constraints with different options in one vocabulary, and compares
 each mask with those of references that share nothing: the same backend in a vocabulary of its own, the pushdown engine
-without partitions, and the Earley engine's plain walk.
+without divisions, and the Earley engine's plain walk.
 
     python -m tests.backends.mixed_constraints --masks 100000     (by hand; 30 masks a second and more)
 """
@@ -145,7 +145,7 @@ _PUSHDOWN = st.tuples(
     _some(
         lexer=("any",),
         table_mb=(1,),
-        **dict.fromkeys(("partition", "subtrees", "slices", "first_bytes", "memo", "shared_automata"), _OFF),
+        **dict.fromkeys(("partition", "subtrees", "first_bytes", "memo", "shared_automata"), _OFF),
     ),
 )
 _EARLEY = st.tuples(

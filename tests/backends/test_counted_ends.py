@@ -65,7 +65,7 @@ def test_places_that_names_lead_to_are_counted(
     matcher = tokdfa.compile(constraint, vocab, "pushdown_trie", step_seconds=1_000.0).start(max_tokens=most)
     for byte in text:
         matcher.advance(vocab.trie.prefixes_of(bytes([byte]))[0])
-    after, intern = Machine.places_after, Machine._intern
+    after, intern = Machine.places_after, Machine.make_row
 
     def places_after(machine: Machine, place: int) -> list[int]:
         nonlocal visited
@@ -79,7 +79,7 @@ def test_places_that_names_lead_to_are_counted(
         return intern(machine, following)
 
     monkeypatch.setattr(Machine, "places_after", places_after)
-    monkeypatch.setattr(Machine, "_intern", count)
+    monkeypatch.setattr(Machine, "make_row", count)
     with spending(Budget(1_000, 10_000, "step"), "a mask") as account:
         mask_of(matcher)
     assert account.work_done > NS_PER_VISIT * visited

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.backends.grammar_walks import grammar_of
+from tests.proper.toy_tokenizers import toy_with_pieces
 from tests.vocabulary.vocabularies import vocabularies
 from tests.walks import mask_of
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import VocabularyCannotSpell
-from tokdfa.proper.toy_tokenizers import toy_with_pieces
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 #: An object with the keys that a schema would fix, and values of every kind.

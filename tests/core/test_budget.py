@@ -1,4 +1,4 @@
-"""Budgets: counted work and memory, from Python and from kernels, by thread; and what Ctrl-C does to a kernel."""
+"""Budgets: counted work and memory, from Python and from compiled code, by thread; and Ctrl-C in the latter."""
 
 from __future__ import annotations
 
@@ -9,24 +9,15 @@ import threading
 import numpy as np
 import pytest
 
+from tokdfa.automata.pairs import explore_pairs
 from tokdfa.core.budget import Budget, hold, spend, spending
-from tokdfa.core.jit import kernel
-from tokdfa.core.kernel_budget import pay
 from tokdfa.errors import LimitExceeded
 
 
-@kernel
-def _count_inner_kernel(steps, done):  # type: ignore[no-untyped-def]
-    for k in range(steps):
-        done[0] += 1
-        if k & 0xFFFF == 0xFFFF:
-            pay(np.int64(65_536))
-
-
-@kernel
-def _count_kernel(steps, done):  # type: ignore[no-untyped-def]
-    _count_inner_kernel(steps, done)
-    return done[0]
+def explore(size: int) -> int:
+    """How many pairs of states two cycles come to, `size` * (`size` + 1): compiled code, 5 ns of counted work each."""
+    first, second = (np.roll(np.arange(length, dtype=np.int32), -1)[:, None] for length in (size, size + 1))
+    return len(explore_pairs(first, second, (0, 0), (True, True), 1 << 40)[0])
 
 
 def test_work_adds_up_until_the_limit() -> None:
@@ -70,23 +61,17 @@ def test_a_budget_belongs_to_its_thread() -> None:
         spend(1_000)
 
 
-def test_a_kernel_stops_where_its_budget_ends() -> None:
-    done = np.zeros(1, dtype=np.int64)
-    with spending(Budget(1e-3, 1), "a test"), pytest.raises(LimitExceeded, match="a test"):
-        _count_kernel(10**9, done)
-    assert done[0] == -(-1_000_000 // 65_536) * 65_536
-    assert _count_kernel(100_000, done) == done[0]  # without a budget it goes on to its end
+def test_compiled_code_stops_where_its_budget_ends() -> None:
+    with spending(Budget(1e-3, 1), "a test") as account, pytest.raises(LimitExceeded, match="a test"):
+        explore(100_000)
+    assert 1_000_000 < account.work_done <= 1_000_000 + 5 * 65_536
+    assert explore(1_000) == 1_001_000  # without a budget it goes on to its end
 
 
-def test_control_c_ends_a_kernel() -> None:
-    done = np.zeros(1, dtype=np.int64)
-    _count_kernel(1, done)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
+@pytest.mark.usefixtures("interruptible")
+def test_control_c_ends_compiled_code() -> None:
     alarm = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-    try:
-        alarm.start()
-        with pytest.raises(KeyboardInterrupt):
-            _count_kernel(10**11, done)
-    finally:
-        alarm.join()
-        signal.signal(signal.SIGINT, before)
+    alarm.start()
+    with pytest.raises(KeyboardInterrupt):
+        explore(100_000)
+    alarm.join()

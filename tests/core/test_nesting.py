@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import Grammar, JsonSchema, Regex
@@ -192,3 +195,24 @@ def test_a_lenient_schema_drops_what_is_too_deep() -> None:
     assert any("nested too deep" in one.reason for one in compiled.dropped)
     with pytest.raises(SchemaUnsupported, match="nested too deep"):
         create_backend("pushdown_trie", VOCAB).compile(JsonSchema(schema.text))
+
+
+def depth_of(text: str) -> int:
+    """How many arrays and objects are inside each other in a text, counted sign by sign."""
+    depth = deepest = 0
+    for sign in re.sub(r'"(?:[^"\\\\]|\\\\.)*"', "", text, flags=re.DOTALL):
+        depth += (sign in "[{") - (sign in "]}")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+@given(st.integers(MAX_JSON_DEPTH - 60, MAX_JSON_DEPTH + 60), st.integers(0, 70), st.text('"\\\\[]{}a', max_size=8))
+def test_depth_is_that_of_the_signs_outside_of_strings(deep: int, shallow: int, word: str) -> None:
+    beside = json.dumps([word, {word: [[[]]] * 300}])
+    for levels in (deep, shallow):
+        text = "[" * levels + f"{beside}, " * 3 + beside + "]" * levels
+        if depth_of(text) > MAX_JSON_DEPTH:
+            with pytest.raises(LimitExceeded):
+                check_depth(text, "it")
+        else:
+            check_depth(text, "it")

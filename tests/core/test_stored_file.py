@@ -132,4 +132,4 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     with pytest.raises(OSError, match="Not a directory"):
-        (cache_folder("kernels") / "file").write_bytes(b"")
+        (cache_folder("vocabularies") / "file").write_bytes(b"")

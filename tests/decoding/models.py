@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.skew.enumeration import all_spellings, masked_masses, model_masses
-from tokdfa.backends.base import CompiledConstraint
+from tokdfa.backends.base import CompiledConstraint, Matcher
 from tokdfa.backends.token_index import TokenIndex
 from tokdfa.constraint import Choice
 from tokdfa.models.table import TableModel, random_table
@@ -18,7 +18,7 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from tokdfa.backends.base import Matcher
+    from tokdfa.mask import Mask
     from tokdfa.models.base import LanguageModel
 
 Sequences = dict[tuple[int, ...], float]
@@ -39,30 +39,47 @@ APART = (b"ab", b"ba", b"caab", b"cabb", b"cb")
 
 
 class DeadEnd(CompiledConstraint):
-    """A constraint with a fault: all masks but the first are empty."""
+    """A constraint with a fault: all masks are empty, but for the first unless `at_once`."""
 
-    def __init__(self, inner: CompiledConstraint) -> None:
+    def __init__(self, inner: CompiledConstraint, at_once: bool = False) -> None:
         super().__init__(inner.constraint, inner.vocab, inner.backend_name)
-        self._inner = inner
+        self._inner, self._at_once = inner, at_once
 
     def _start(self, context: tuple[int, ...]) -> Matcher:
-        return self._close(self._inner.start(context))
+        return _Closing(self._inner.start(context), self._at_once)
 
-    def _close(self, matcher: Matcher) -> Matcher:
-        fill, fork, advance = matcher.fill_mask, matcher.fork, matcher.advance
 
-        def close(token: int) -> None:
-            advance(token)
-            matcher.fill_mask = lambda out: out.fill(0)
+class _Closing(Matcher):
+    """A matcher whose masks are empty, if `closed` or after its first token."""
 
-        def fork_closed() -> Matcher:
-            twin = self._close(fork())
-            if matcher.fill_mask != fill:
-                twin.fill_mask = matcher.fill_mask
-            return twin
+    def __init__(self, inner: Matcher, closed: bool) -> None:
+        super().__init__(inner.vocab)
+        self._inner, self._closed = inner, closed
 
-        matcher.advance, matcher.fork = close, fork_closed
-        return matcher
+    def can_end(self) -> bool:
+        return self._inner.can_end()
+
+    def is_finished(self) -> bool:
+        return self._inner.is_finished()
+
+    def _fill_mask(self, out: Mask) -> None:
+        if self._closed:
+            out.fill(0)
+        else:
+            self._inner.fill_mask(out)
+
+    def _advance(self, token: int) -> None:
+        self._inner.advance(token)
+        self._closed = True
+
+    def _allows(self, token: int) -> bool:
+        return self._inner.allows(token)
+
+    def _rollback(self, count: int) -> None:
+        self._inner.rollback(count)
+
+    def _fork(self) -> Matcher:
+        return _Closing(self._inner.fork(), self._closed)
 
 
 def compile_words(words: Iterable[bytes], vocabulary: Vocabulary = LETTERS) -> CompiledConstraint:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.decoding.models import DeadEnd
 from tests.packages import needs_smollm2, needs_torch
 from tokdfa.backends.registry import compile
 from tokdfa.constraint import Choice, Regex
@@ -363,10 +364,8 @@ def test_a_dead_row_is_left_alone_while_another_of_its_prompt_lives() -> None:
         made(torch.tensor([[1, ord("z"), 97], [2, 97, 97]]), torch.zeros((2, 257)))
 
 
-def test_an_empty_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = compile(Regex("x"), BYTES.vocabulary)
-    matcher = compiled.start()
-    monkeypatch.setattr(type(matcher), "fill_mask", lambda self, out: out.fill(0))
+def test_an_empty_mask() -> None:
+    compiled = DeadEnd(compile(Regex("x"), BYTES.vocabulary), at_once=True)
     with pytest.raises(EmptyMask, match="no token is allowed after step 0 by token_index for 'x'"):
         ConstraintLogitsProcessor(compiled, eos_token_id=END)(torch.tensor([[1]]), torch.zeros((1, 257)))
 

@@ -26,7 +26,7 @@ def larks_regex(name: str) -> str:
 def automaton(name: str) -> LazyDfa:
     store, program = ExpressionStore(), Program()
     store.literal(b"what is there already")
-    value = program.include(common_program(name))
+    value = program.embed(common_program(name))
     store.run(program)
     return LazyDfa(store, program.expression(value))
 

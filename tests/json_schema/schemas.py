@@ -52,8 +52,11 @@ def exact(value: Any) -> Any:
 
 
 def expand(schema: Any, registry: str = "") -> tuple[ShapeBuilder, State, State]:
-    """The shape_builder of a schema (text, or what `json.dumps` takes), the state of its root, that of the negation."""
-    document = Document(schema if isinstance(schema, str) else json.dumps(schema), registry)
+    """The shape_builder of a schema (text, or what `json.dumps` takes), the state of its root, that of the negation.
+
+    Equal schemas are one node, as in `lower_schema`.
+    """
+    document = Document(schema if isinstance(schema, str) else json.dumps(schema), registry, shares=True)
     shape_builder = ShapeBuilder(document)
     root = shape_builder.state(document.root)
     if not root or NEVER in root:

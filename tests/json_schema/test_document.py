@@ -25,6 +25,7 @@ from tokdfa.json_schema.document import (
     Node,
 )
 from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.shape_builder import ShapeBuilder
 
 
 def _target(schema: Any, keyword: str = "$ref") -> Node:
@@ -326,3 +327,64 @@ def test_ids_and_anchors_that_the_library_stumbles_over(schema, place):
     with pytest.raises(SchemaError) as caught:
         lower_schema(JsonSchema(json.dumps(schema)))
     assert caught.value.pointer == place
+
+
+def _node_of(document: Document, name: str) -> Node:
+    schema = document.root.schema["properties"][name]
+    return document.child(document.root, schema, ("properties", name))
+
+
+def test_equal_schemas_are_one_node_if_asked_for() -> None:
+    one = {"type": "object", "properties": {"x": {"enum": [1, True]}, "y": {}}}
+    other = {"type": "object", "properties": {"y": {}, "x": {"enum": [1, True]}}}
+    values = {"type": "object", "properties": {"x": {"enum": [1, 1]}, "y": {}}}
+    text = json.dumps({"properties": {"a": one, "b": one, "c": other, "d": values}})
+    document = Document(text, shares=True)
+    first, second, *others = (_node_of(document, name) for name in "abcd")
+    assert first is second
+    assert first.pointer == "/properties/a"
+    assert len({first.number, *(node.number for node in others)}) == 3
+    assert document.has_shared
+    assert len({_node_of(Document(text), name).pointer for name in "ab"}) == 2
+
+
+def test_equal_schemas_with_other_bases_are_not_one() -> None:
+    inner = {"properties": {"x": {"$ref": "#/$defs/n"}}}
+    schema = {
+        "properties": {
+            "a": {"$id": "http://a.example/", "$defs": {"n": {"type": "integer"}}, "allOf": [inner]},
+            "b": {"$id": "http://b.example/", "$defs": {"n": {"type": "null"}}, "allOf": [inner]},
+        }
+    }
+    shape_builder, root, _ = expand(schema)
+    assert holds(shape_builder, root, {"a": {"x": 1}, "b": {"x": None}})
+    assert not holds(shape_builder, root, {"a": {"x": None}})
+    assert not holds(shape_builder, root, {"b": {"x": 1}})
+
+
+def test_what_is_refused_at_equal_places_is_told_as_if_they_were_not() -> None:
+    part = {"type": "object", "properties": {"x": {"type": "string", "pattern": "(a)\\1"}}, "required": ["x"]}
+    schema = {"type": "object", "properties": {"a": {"items": part}, "b": part, "c": part}, "required": ["c"]}
+    with pytest.raises(SchemaUnsupported) as shared:
+        lower_schema(JsonSchema(schema))
+    shape_builder = ShapeBuilder(Document(json.dumps(schema)))
+    with pytest.raises(SchemaUnsupported) as apart:
+        shape_builder.has_value(shape_builder.state(shape_builder.document.root))
+    assert (shared.value.pointer, str(shared.value)) == (apart.value.pointer, str(apart.value))
+    assert shared.value.pointer == "/properties/c/properties/x"
+
+
+def test_ids_without_references_do_not_need_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Document, "_registry_resolver", None)
+    inner = {"$id": "http://b.example/", "type": "integer"}
+    lower_schema(JsonSchema({"$id": "http://a.example/", "properties": {"a": inner}}))
+
+
+def test_equal_schemas_that_nobody_keeps_are_not_mistaken_for_others() -> None:
+    """A node is found by the identity of its schema, which another one may have once the first is gone."""
+    document = Document('{"properties": {"a": {"enum": [0]}}}' + 99 * " " * 99, shares=True)
+    for number in range(300):
+        for _ in range(2):
+            schema = json.loads(json.dumps({"enum": [number % 7]}))
+            assert document.child(document.root, schema, ("values", str(number))).schema == schema
+            del schema

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+import weakref
 from functools import cache
 from itertools import permutations
 from pathlib import Path
@@ -291,3 +293,25 @@ def _prelude_keys() -> set[bytes]:
     """The keys of what every schema has."""
     program, _ = lower_schema(JsonSchema({"type": "string"}))
     return {terminal.key for terminal in program.source.terminals}
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_a_program_is_freed_without_the_collector(order: str) -> None:
+    one = {"type": "string", "pattern": "^[a-z]+-", "maxLength": 3_000}
+    parts = {
+        "chain": {"type": "array", "items": one, "maxItems": 100},
+        "counted": {"type": "array", "contains": one, "minContains": 2, "items": {"maxLength": 9}},
+        "states": {"type": "object", "properties": {"a": one, "b": {}, "c": one}, "minProperties": 2},
+        "first": {"properties": {"a": one, "b": one, "c": one}, "required": ["c", "b"], "additionalProperties": False},
+    }
+    schema = {"properties": {f"{name}{k}": part | {"title": f"{k}"} for name, part in parts.items() for k in range(30)}}
+    gc.disable()
+    try:
+        program, _ = lower_schema(JsonSchema(schema, order=order))
+        program.source.write_all() if order == "schema" else None
+        assert len(program.source.makes) > len(parts)
+        source = weakref.ref(program.source)
+        del program
+        assert source() is None
+    finally:
+        gc.enable()

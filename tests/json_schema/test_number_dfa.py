@@ -19,20 +19,16 @@ from hypothesis import strategies as st
 from tests.json_schema.test_number_set import number_sets
 from tokdfa.automata.algebra import difference, distinguishing_word, is_empty, live_states, minimize, union
 from tokdfa.automata.dfa import Dfa
-from tokdfa.automata.liveness import trim_table
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
 from tokdfa.json_schema.number_dfa import (
-    BYTE_CLASS,
     SHIFT,
-    everyday_pattern,
     is_surely_small,
     number_dfa,
     numbers_dfa,
 )
 from tokdfa.json_schema.number_plan import EXPONENT_LIMIT, FRACTION, MAX_LISTED, remainder_states
 from tokdfa.json_schema.number_set import Number, NumberSet
-from tokdfa.json_schema.number_states import explore_states
 from tokdfa.regex.compile import compile_dfa
 
 JSON_NUMBER = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
@@ -200,23 +196,26 @@ def test_sets_without_exponents_have_a_simple_pattern(numbers: NumberSet, patter
     assert distinguishing_word(number_dfa(numbers, shift=-1), compile_dfa(Regex(pattern))) is None
 
 
-@pytest.mark.parametrize("shift", [-1, SHIFT])
-@pytest.mark.parametrize("plain", [None, True, False])
-@pytest.mark.parametrize("multiples", [(), (1,)])
-@pytest.mark.parametrize("low", [None, 0, 1, 2])
-def test_everyday_patterns_are_the_automata_that_are_explored(
-    low: int | None, multiples: tuple[int, ...], plain: bool | None, shift: int
-) -> None:
-    normal = NumberSet(low=low, multiples=multiples, plain=plain).normal
-    assert normal is not None
-    pattern = everyday_pattern(normal, shift)
-    is_whole = normal.multiples == (1,)
-    is_everyday = is_whole and low != 2 and (shift < 0 or plain is not False)
-    assert (pattern is not None) == (is_everyday or normal == NumberSet())
-    if pattern is not None:
-        table, accepting, _ = explore_states(normal, shift)
-        explored = trim_table(table, BYTE_CLASS, accepting, 0)
-        assert distinguishing_word(explored, compile_dfa(Regex(pattern))) is None
+def from_exponent(least: int) -> str:
+    """The pattern of an exponent from a digit to EXPONENT_LIMIT."""
+    return rf"[eE]\+?0*([{least}-9]|[1-9][0-9]|[12][0-9]{{2}}|30[0-7])"
+
+
+PLACES = "|".join(rf"[0-9]{{{place - 1}}}[1-9]{from_exponent(place)}" for place in range(1, FRACTION + 1))
+ZERO = r"0(\.0+)?([eE][+-]?[0-9]+)?"
+NATURAL = rf"0\.({PLACES})|[1-9][0-9]*(\.({PLACES})|(\.0+)?({from_exponent(0)}|[eE]-0+)?)"
+WHOLE = {None: "-?(0|[1-9][0-9]*)", 0: "(-?0|[1-9][0-9]*)", 1: "[1-9][0-9]*"}
+WHOLE_WITH_EXPONENTS = {None: f"-?({ZERO}|{NATURAL})", 0: f"-?{ZERO}|{NATURAL}", 1: NATURAL}
+
+
+@pytest.mark.parametrize("low", [None, 0, 1])
+@pytest.mark.parametrize(("plain", "shift"), [(None, SHIFT), (None, -1), (True, SHIFT), (True, -1), (False, -1)])
+def test_whole_numbers_have_a_pattern_and_a_minimal_automaton(low: int | None, plain: bool | None, shift: int) -> None:
+    point = {None: "([.]0+)?", True: "", False: "[.]0+"}[plain]
+    pattern = WHOLE_WITH_EXPONENTS[low] if plain is None and shift == SHIFT else WHOLE[low] + point
+    dfa = number_dfa(NumberSet(low=low, multiples=(1,), plain=plain), shift)
+    assert distinguishing_word(dfa, compile_dfa(Regex(pattern))) is None
+    assert dfa.state_count == minimize(dfa).state_count
 
 
 BOUNDS = [

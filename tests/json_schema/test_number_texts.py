@@ -5,11 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.json_schema.test_number_dfa import read, texts_up_to
 from tests.json_schema.test_number_set import naive_holds, number_sets
+from tests.strategies import examples
 from tokdfa.automata.algebra import difference, distinguishing_word, is_empty, words
 from tokdfa.errors import LimitExceeded
 from tokdfa.json_schema.number_dfa import numbers_dfa
@@ -37,7 +38,7 @@ def is_natural(text: str, numbers: NumberSet, is_whole: bool) -> bool:
     return naive_holds(numbers, found.value, found.plain)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(number_sets(), st.integers(4, 9))
 def test_texts_of_a_set_are_the_natural_ones(numbers: NumberSet, digits: int) -> None:
     normal = numbers.normal
@@ -53,7 +54,7 @@ def test_texts_of_a_set_are_the_natural_ones(numbers: NumberSet, digits: int) ->
         assert not any("e" in text or "E" in text for text in found if digits_of(text) > digits)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(number_sets(), min_size=1, max_size=3), st.integers(0, 6), st.booleans())
 def test_they_are_texts_of_the_set_and_never_none(sets: list[NumberSet], digits: int, natural: bool) -> None:
     every, some = numbers_dfa(sets), number_texts(sets, natural, digits)

@@ -22,7 +22,7 @@ NEEDED = set(map(chr, range(32))) | {'"', "\\"}
 
 def set_dfa(code_points: tuple[tuple[int, int], ...], escapes: str) -> LazyDfa:
     store, program = ExpressionStore(), Program()
-    value = program.include(spelling_program(code_points, escapes))  # type: ignore[arg-type]
+    value = program.embed(spelling_program(code_points, escapes))  # type: ignore[arg-type]
     store.run(program)
     return LazyDfa(store, program.expression(value))
 

@@ -14,6 +14,7 @@ from tests.strategies import short_texts
 from tokdfa.automata.algebra import distinguishing_word
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError
+from tokdfa.json_schema import string_set
 from tokdfa.json_schema.string_set import (
     EXPLICIT_STATES,
     StringSet,
@@ -229,17 +230,18 @@ def test_sets_that_are_not_easy(strings: StringSet) -> None:
 
 
 def test_texts_are_looked_for_in_a_shared_automaton_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    explore, waits = LazyDfa.to_dfa, []
+    waits = []
 
-    def watched(automaton: LazyDfa, *limits: int) -> Dfa:
-        other = threading.Thread(target=StringSet(patterns=("^ab",)).holds, args=("abc",))
-        other.start()
-        other.join(0.1)
-        waits.append(other.is_alive())
-        return explore(automaton, *limits)
+    class Watched(LazyDfa):
+        def to_dfa(self, *limits: int) -> Dfa:
+            other = threading.Thread(target=StringSet(patterns=("^ab",)).holds, args=("abc",))
+            other.start()
+            other.join(0.1)
+            waits.append(other.is_alive())
+            return super().to_dfa(*limits)
 
     assert StringSet(patterns=("^ab",)).holds("ab")  # made in advance
-    monkeypatch.setattr(LazyDfa, "to_dfa", watched)
+    monkeypatch.setattr(string_set, "LazyDfa", Watched)
     assert not StringSet(patterns=("^/[ab]",), formats=("uri-reference",)).is_empty()
     assert waits == [True]
 

@@ -34,17 +34,17 @@ def test_equal_measurements_agree_in_everything() -> None:
     assert by_name["TTFM, p50"].base == 1.5e6
     assert by_name["TBM, p99"].base == pytest.approx(1e3 * float(np.percentile(np.arange(1, 101), 99)))
     assert by_name["whole cases, sum"].base == pytest.approx(3 * (1.5e6 + 1e3 * 5050))
-    assert disagreements(found) == []
+    assert disagreements([found]) == []
 
 
 def test_what_differs_is_named() -> None:
-    slower = disagreements(agreement(ours(), outside_rows(outside(1.2), "ours")))
+    slower = disagreements([agreement(ours(), outside_rows(outside(1.2), "ours"))])
     assert "TBM, p50" in slower
     assert "TTFM, sum" in slower
-    assert disagreements(agreement(ours(), outside_rows(outside(1.05), "ours"))) == []
+    assert disagreements([agreement(ours(), outside_rows(outside(1.05), "ours"))]) == []
     found = agreement(ours(), outside_rows(outside(longest=1.5), "ours"))
     assert {one.what for one in found if one.ratio > 1.4} == {"TBM, p99.9", "TBM, longest"}
-    assert disagreements(found) == [], "single samples are printed only"
+    assert disagreements([found]) == [], "single samples are printed only"
 
 
 def test_the_first_engine_says_first_where_it_is_slower() -> None:

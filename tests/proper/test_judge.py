@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from tests.proper.replay_table import compare_with_replay, untied_rules, with_ru
 from tests.proper.small_tokenizers import ranked_pieces, real, trained_byte_level, trained_metaspace
 from tokdfa.backends.proper import proper_texts
 from tokdfa.proper.canonical import Canonicity
+from tokdfa.proper.intervals import IntervalLists
 from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
@@ -67,7 +67,8 @@ def test_wrong_intervals_are_found(trained: Tokenizer) -> None:
     right = load_canonicity(trained)
     starts, ends = right.lists.starts, right.lists.ends
     last = np.append(starts[1:] <= ends[:-1], True)
-    lists = replace(right.lists, ends=np.where(last, ends, ends + 1).astype(np.int32))
+    widened = np.where(last, ends, ends + 1).astype(np.int32)
+    lists = IntervalLists(right.lists.state_of, right.lists.list_starts, starts, widened)
     parts = (right.rules, right.derivations, right.merge_tree, lists, right.fallback)
     wrong = Canonicity(right.vocabulary, right.source, *parts)
     verdicts = [judge_piece(wrong, tokens) for tokens in draw_pieces(wrong, 2_000, np.random.default_rng(0))]

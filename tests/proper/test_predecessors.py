@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 
 from tests.proper.small_tokenizers import MAKERS, real
-from tokdfa.proper.intervals import list_predecessors_kernel
 from tokdfa.proper.rules_cache import build_canonicity
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -29,7 +28,7 @@ def check(canonicity: Canonicity, tokens: list[int]) -> int:
         inside = (lists.starts <= number) & (number < lists.ends)
         states = np.unique(np.searchsorted(lists.list_starts, np.flatnonzero(inside), side="right") - 1)
         expected = order[np.isin(lists.state_of[order], states)]
-        found = list_predecessors_kernel(token, canonicity.predecessors)
+        found = canonicity.predecessors.forbidden(token)
         assert np.array_equal(np.sort(found), np.sort(expected)), token
         assert len(found) == len(set(found.tolist()))
         forbidden += len(found)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.rules_cache import load_canonicity
 from tokdfa.proper.statistics import collect_statistics, forbidden_by_rule
 from tokdfa.vocabulary.tokenizers import load_tokenizer
@@ -22,7 +21,7 @@ def test_forbidden_by_rule() -> None:
     for rule, followers in by_rule.items():
         assert followers == sorted(followers)
         for follower in followers[:20]:
-            assert first_merge(canonicity.rules, canonicity.derivations, token, follower) == rule
+            assert canonicity.pairs.first_merge(token, follower) == rule
             spelled = canonicity.vocabulary.spell([token, follower])
             assert canonicity.source.encode_piece(spelled) != [token, follower]
 

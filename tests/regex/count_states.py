@@ -5,7 +5,7 @@
 The automaton of derivatives "is not minimal, but typically much smaller than the un-minimised DFA from determinising an
 NFA", depending on the simplifications. Of each pattern in ``count_states.yaml`` the states of
 
-- ``all laws``: the derivative DFA with every simplification law of `tokdfa.regex.nodes.LAWS`;
+- ``all laws``: the derivative DFA with every simplification law of `tokdfa.regex.expression.LAWS`;
 - ``without LAW``: the same with one law off, for each law;
 - ``no laws``: with all of them off (only the identities of nothing and empty remain), which need not be finite;
 - ``subset construction``: the un-minimised subsets of the position automaton (Glushkov), dead subset not counted;

@@ -61,6 +61,6 @@ def build(store: ExpressionStore, term: tuple) -> int:
 def utf8_expression(code_points: Ranges, store: ExpressionStore) -> int:
     """The expression for the UTF-8 encodings of `code_points`; surrogates are left out."""
     program = Program()
-    value = program.include(utf8_program(code_points))
+    value = program.embed(utf8_program(code_points))
     store.run(program)
     return program.expression(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.regex.count_states import count_states, patterns
-from tokdfa.regex.nodes import LAWS
+from tokdfa.regex.expression import LAWS
 
 
 def test_the_variants_are_in_order() -> None:

@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.regex.terms import build, terms
-from tokdfa.regex.derivative import derive
-from tokdfa.regex.derivative_classes import (
-    U_PARTITIONS,
-    DerivativeTable,
-    partition_bytes,
-)
+from tokdfa.regex.derivative import DerivativeTable, partition_bytes
 from tokdfa.regex.expression import EMPTY, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -87,7 +82,7 @@ def test_rows_equal_those_by_deriving_by_every_byte(term: tuple) -> None:
             target = int(row[dfa.byte_class[byte]])
             expected = plain_derive(store, expression, byte)
             assert (dfa.expression(target // dfa.class_count) if target >= 0 else NOTHING) == expected
-            assert derive(store, table, expression, byte) == expected
+            assert table.derivative(expression, byte) == expected
         state += 1
 
 
@@ -98,5 +93,5 @@ def test_derivatives_are_the_same_with_too_few_partitions(term: tuple, most_part
     table = DerivativeTable(store, partition_bytes(store, root), most_partitions)
     for expression in (root, *(plain_derive(store, root, byte) for byte in BYTES[:4])):
         for byte in BYTES:
-            assert derive(store, table, expression, byte) == plain_derive(store, expression, byte)
-    assert int(table.used[U_PARTITIONS]) <= most_partitions
+            assert table.derivative(expression, byte) == plain_derive(store, expression, byte)
+    assert table.partition_count <= most_partitions

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive.languages import all_texts, language
 from tests.regex.terms import ALPHABET, build, terms
+from tests.strategies import examples
 from tokdfa.automata.algebra import minimize
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded, OptionError, UnknownNameError
@@ -21,7 +22,7 @@ def accepted(store: ExpressionStore, expression: int) -> frozenset[bytes]:
     return frozenset(text for text in all_texts(ALPHABET, LENGTH) if dfa.accepts(text))
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(terms())
 def test_derivatives_accept_the_language(term: tuple) -> None:
     store = ExpressionStore()
@@ -34,7 +35,7 @@ def test_derivatives_accept_the_language(term: tuple) -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-@settings(max_examples=40)
+@examples(40)
 @given(term=terms())
 def test_a_law_switched_off_changes_no_language(law: str, term: tuple) -> None:
     plain = ExpressionStore(without_laws=[law])
@@ -88,7 +89,7 @@ def test_growth_keeps_numbers() -> None:
     assert store.union(reversed(before)) == everything
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.sets(st.integers(0, 255)))
 def test_byte_sets_round_trip(members: set[int]) -> None:
     store = ExpressionStore()

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import gc
 import itertools
 import re
+import signal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.regex.terms import ALPHABET, build, terms
-from tests.strategies import short_texts
+from tests.strategies import examples, short_texts
 from tokdfa.automata.algebra import minimize, trim
 from tokdfa.constraint import Regex
 from tokdfa.core.budget import Budget, spending
@@ -18,12 +21,14 @@ from tokdfa.regex import lazy_dfa
 from tokdfa.regex.compile import compile_lazy
 from tokdfa.regex.expression import ANY_BYTE, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import IS_LIVE, LazyDfa
-from tokdfa.regex.lazy_kernels import D_EXPLORED
 from tokdfa.regex.lower import lower_regex
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
-@settings(max_examples=300)
+
+@examples(300)
 @given(terms())
 def test_every_state_a_walk_can_reach_is_live(term: tuple) -> None:
     store = ExpressionStore()
@@ -139,7 +144,7 @@ def test_what_a_budget_interrupts_goes_on_where_it_was(pattern: str) -> None:
     regex, interrupted = Regex(pattern, ascii_classes=True), 0
     whole, sliced = compile_lazy(regex), compile_lazy(regex)
     whole.explore(20_000)
-    while sliced._meta[D_EXPLORED] < sliced.state_count:
+    while sliced.explored < sliced.state_count:
         with spending(Budget(0.01, 500), "an automaton"):
             try:
                 sliced.explore(20_000)
@@ -163,6 +168,51 @@ def test_proofs_count_towards_the_budget_and_are_not_remembered_half_done() -> N
         assert dfa.transitions[0] == UNKNOWN
     with spending(Budget(50, 5), "a row"), pytest.raises(LimitExceeded, match="compile_mb"):
         dfa.fill_row(0)
+
+
+class Stopped(Exception):
+    """What a signal raises here."""
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """SIGALRM raises Stopped, which no callback of the collector swallows."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    gc.disable()
+    yield
+    gc.enable()
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers that send signals")
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize(
+    ("pattern", "make"),
+    [
+        ("(?:a|b)*a(?:a|b){30}", lambda dfa: dfa.explore()),
+        ("(?:a|b)*a(?:a|b){30}", lambda dfa: dfa.to_dfa()),
+        (r"(?:a|b)*a(?:a|b|\b-){30}", lambda dfa: dfa.explore()),
+        ("(?=(.{97})*$)(?=(.{89})*$)(?=(.{83})*$).*", lambda dfa: dfa.fill_row(0)),
+    ],
+)
+def test_a_signal_ends_the_making_of_states(pattern: str, make: Callable[[LazyDfa], object]) -> None:
+    """Each of these takes seconds, and ends in an error, unless signals are looked at. What was made stays usable."""
+    dfa, twin = (compile_lazy(Regex(pattern, ascii_classes=True), max_states=limit) for limit in (2_000_000, 1_000_000))
+    for _ in range(2):
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        try:
+            with pytest.raises(Stopped):
+                make(dfa)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    for text in map(str.encode, short_texts(2, "ab-")):
+        if "=" not in pattern:  # each row of that one takes seconds
+            assert dfa.accepts(text) == twin.accepts(text)
+            assert (dfa.run(text) < 0) == (twin.run(text) < 0)
 
 
 def test_what_is_empty_because_two_parts_are_takes_few_states() -> None:
@@ -259,3 +309,17 @@ def test_empty_languages_are_found_out() -> None:
     assert LazyDfa(store, store.intersection([odd, even])).is_empty
     assert not LazyDfa(store, store.intersection([store.complement(odd), a_star])).is_empty
     assert LazyDfa(store, NOTHING).is_empty
+
+
+def test_states_must_be_there() -> None:
+    dfa = compile_lazy(Regex("ab*|c"))
+    for wrong in (-1, dfa.state_count, 1 << 20):
+        with pytest.raises(IndexError, match="no state"):
+            dfa.expression(wrong)
+        with pytest.raises(IndexError, match="no state"):
+            dfa.step(wrong, 97)
+        with pytest.raises(IndexError, match="no state"):
+            dfa.fill_row(wrong * dfa.class_count)
+        with pytest.raises(IndexError, match="no state"):
+            dfa.fill_rows(np.array([0, wrong], dtype=np.int32))
+    assert dfa.accepts(b"abb")

@@ -33,9 +33,9 @@ def test_bounds() -> None:
     def check(term: tuple) -> None:
         store = ExpressionStore()
         shortest = ShortestTexts(store)
-        shortest.bounds()  # what is known is gone on from
+        shortest.bound(NOTHING)  # what is known is gone on from
         expression = build(store, term)
-        bound = int(shortest.bounds()[expression])
+        bound = shortest.bound(expression)
         length = shortest_way(minimize(LazyDfa(store, expression).to_dfa()))
         boolean = store.is_boolean(expression)
         if length is None:
@@ -54,9 +54,9 @@ def test_parts_that_are_larger_than_any_text() -> None:
     part = store.literal(b"ab")
     for _ in range(5):
         part = store.repeat(store.concat(part, store.byte_set(b"c")), 1_000, 1_000)
-    bounds = ShortestTexts(store).bounds()
-    assert bounds[part] == NEVER
-    assert bounds[NOTHING] == NEVER
+    shortest = ShortestTexts(store)
+    assert shortest.bound(part) == NEVER
+    assert shortest.bound(NOTHING) == NEVER
 
 
 def test_a_search_goes_straight_to_the_shortest_text() -> None:

@@ -17,7 +17,7 @@ from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.brute_force import BruteForceMatcher
-from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher
+from tokdfa.backends.pushdown_trie.compiled import PushdownTables
 from tokdfa.errors import ArgumentError, TokenRefused
 from tokdfa.serving.batch_matcher import BatchMatcher
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -220,12 +220,12 @@ def test_an_error_of_one_comes_when_all_are_done(monkeypatch: pytest.MonkeyPatch
 
 def test_threads_make_new_masks_at_the_same_time_unless_they_share_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks that wait for another one: two threads let them pass, one thread does not."""
-    for backend, kind, seconds, meet in (
-        ("brute_force", BruteForceMatcher, 60, True),
-        ("pushdown_trie", PushdownMatcher, 0.5, False),
+    for backend, kind, name, seconds, meet in (
+        ("brute_force", BruteForceMatcher, "_fill", 60, True),
+        ("pushdown_trie", PushdownTables, "make_mask", 0.5, False),
     ):
         barrier = threading.Barrier(2)
-        monkeypatch.setattr(kind, "_fill", lambda *given, both=barrier, seconds=seconds: both.wait(seconds))
+        monkeypatch.setattr(kind, name, lambda *given, both=barrier, seconds=seconds: both.wait(seconds))
         pair = [tokdfa.compile(tokdfa.Regex(f"[ab]{{{n}}}"), VOCAB, backend).start() for n in (1, 2)]
         with nullcontext() if meet else pytest.raises(threading.BrokenBarrierError):
             fill_masks(pair, masks.allocate_mask(VOCAB.size, 2), threads=2)

@@ -147,7 +147,7 @@ def test_one_that_is_cancelled_does_not_take_it_from_the_other(gate: Gate) -> No
     assert second.result(60) is cache.compile(tokdfa.Regex("ab"), BYTES)
 
 
-def test_a_kernel_of_a_compilation_ends_too() -> None:
+def test_compiled_code_of_a_compilation_ends_too() -> None:
     """Work that strategies count, not the gate's: far more than anybody waits for. The thread is free again."""
     cache = ConstraintCache(threads=1)
     most = {"compile_seconds": 1e6, "compile_mb": 1e6, "max_states": 10_000_000}

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proper.small_tokenizers import merge_list
+from tests.proper.toy_tokenizers import toy_with_byte_fallback
 from tests.skew import enumeration
 from tests.skew.enumeration import by_text
 from tokdfa.backends.registry import compile as compile_constraint
 from tokdfa.constraint import Choice, Regex
 from tokdfa.errors import LawBroken, LimitExceeded, ModelError, OptionError, TokdfaError
 from tokdfa.models.table import TableModel, random_table
-from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback
 from tokdfa.skew.estimate import estimate_skew
 from tokdfa.skew.exact import BATCH_ROWS, ideal_distribution, masked_distribution
 from tokdfa.vocabulary.tokenizers import load_tokenizer

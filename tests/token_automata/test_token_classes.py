@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import random
+from functools import partial
 
 import numpy as np
 from hypothesis import given
@@ -14,8 +16,9 @@ from tokdfa.backends.tokens_dfa.transformations import transformations
 from tokdfa.constraint import Regex
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.token_automata.columns import Columns, join, unite
-from tokdfa.token_automata.parallel import split_trie
+from tokdfa.token_automata.parallel import run_in_threads, split_trie
 from tokdfa.token_automata.prefix_graphs import build_prefix_graphs, bytes_alive, walk_graphs
+from tokdfa.token_automata.token_index import build_token_table
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 tables = st.integers(1, 6).flatmap(
@@ -113,10 +116,34 @@ def test_prefix_graphs(
         assert np.array_equal(united, wanted)
 
 
-def test_stores_grow() -> None:
-    """More columns and pairs than there is room for at first, several times over."""
+def test_many_columns_and_pairs() -> None:
     dfa = compile_dfa(Regex("[ab]{0,900}|a?b{3}"))
     vocab = Vocabulary([b"a" * n + b"b" * m for n in range(20) for m in range(30) if n + m] + [b""], end_tokens=[599])
     columns = transformations(vocab.trie, dfa)
     assert pairs_by_rank(columns) == {r: p for r, p in expected_pairs(vocab, dfa).items() if p}
     assert len(columns.sources) > 40_000
+
+
+def test_threads_at_once_find_what_each_finds_alone() -> None:
+    """Some milliseconds of work each, so that they overlap: rows, columns and counts of steps are nobody else's."""
+    rng = random.Random(0)
+    tokens = {bytes(rng.choices(b"abcde", k=rng.randint(1, 9))) for _ in range(20_000)}
+    vocab = Vocabulary([*sorted(tokens), b""], end_tokens=[len(tokens)])
+    dfas = [compile_dfa(Regex(pattern)) for pattern in ("([a-c]|d[de]){1,40}", "(a|b[^b]|[c-e]{3})*")]
+    jobs = [partial(build_token_table, vocab, dfa, by_trie=by_trie) for dfa in dfas for by_trie in (True, False)]
+    parts = split_trie(vocab.trie.ranked_nodes, len(vocab.trie.order), 2)
+    for dfa in dfas:
+        graphs = [build_prefix_graphs(vocab.trie, dfa, part) for part in parts]
+        jobs += [partial(walk_graphs, one, dfa, prefix_graphs=shared) for one in graphs for shared in (True, False)]
+        jobs += [partial(build_prefix_graphs, vocab.trie, dfa, part) for part in parts]
+    alone = [job() for job in jobs]
+    for _ in range(100):
+        one, other = rng.choices(range(len(jobs)), k=2)
+        assert same(run_in_threads([jobs[one], jobs[other]]), [alone[one], alone[other]])
+
+
+def same(one: object, other: object) -> bool:
+    """Whether results are equal, array by array."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return all(itertools.starmap(same, zip(one, other, strict=True)))
+    return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.strategies import examples
 from tokdfa.token_automata.token_rows import TokenRows
 
 WORDS = [word for size in range(7) for word in itertools.product(range(2), repeat=size)]
@@ -23,7 +24,7 @@ def language(automaton: TokenRows) -> list[tuple[int, ...]]:
     return [word for word in WORDS if automaton.accepts(word)]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(automata())
 def test_trimmed_and_minimal_keep_the_language(automaton: TokenRows) -> None:
     trimmed = automaton.trimmed()
@@ -43,7 +44,7 @@ def test_trimmed_and_minimal_keep_the_language(automaton: TokenRows) -> None:
     assert minimal.state_count == len(ways_on)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(automata())
 def test_equal_languages_have_equal_minimal_automata(automaton: TokenRows) -> None:
     twice = TokenRows(

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.strategies import examples
 from tests.vocabulary.vocabularies import ODD, vocabularies
 from tokdfa.vocabulary.trie import MAX_NODES, build_trie, sort_tokens
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -13,7 +14,7 @@ def spelled(vocab: Vocabulary) -> dict[int, bytes]:
     return {token: vocab.token_bytes(token) for token in range(vocab.size) if vocab.token_bytes(token)}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(vocabularies())
 def test_sorted_as_python_sorts_bytes(vocab: Vocabulary) -> None:
     expected = sorted(spelled(vocab), key=lambda token: (vocab.token_bytes(token), token))
@@ -27,7 +28,7 @@ def test_long_equal_prefixes_sort() -> None:
     assert sort_tokens(vocab.joined_bytes).tolist() == expected
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(vocabularies())
 def test_nodes_are_the_prefixes_in_depth_first_order(vocab: Vocabulary) -> None:
     trie = build_trie(vocab.joined_bytes)

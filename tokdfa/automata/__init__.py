@@ -26,7 +26,8 @@ Reading order:
 - `minimize`: the minimal automaton in canonical form.
 - `words`: listing and counting the words of a language.
 - `algebra`: Boolean operations, equality with a shortest distinguishing word; the front door to the three before.
-- `containment`: whether one automaton can read every text of another, within a budget.
+- `moves`: the compiled searches and the partition refinement that `liveness` and `minimize` use.
+- `pairs`: compiled, two automata at once: products, and whether one can read every text of another, within a budget.
 - `graph`: networkx and DOT export, and drawings in the manner of a textbook (`drawing`, `layout`).
 
 What this package does not do: parse regular expressions (`tokdfa.regex`) or know tokens.

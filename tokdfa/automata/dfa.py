@@ -81,7 +81,7 @@ class Dfa:
         accepting: npt.NDArray[np.bool_],
         start: int,
     ) -> Dfa:
-        """The automaton of arrays that fit together because a kernel made them so: taken as they are, and frozen."""
+        """The automaton of arrays that fit together because compiled code made them: taken as they are, and frozen."""
         made = object.__new__(cls)
         for name, array in (("transitions", transitions), ("byte_class", byte_class), ("accepting", accepting)):
             array.flags.writeable = False

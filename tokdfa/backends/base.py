@@ -10,7 +10,8 @@ nothing (special, control and padding tokens) are never set. After an end token 
 the end tokens, which `advance` accepts without effect, so that no row of logits is all minus infinity.
 `tokdfa.backends.laws.contract` states these laws as functions and runs them on every backend.
 
-Options are in `tokdfa.backends.options`, matchers in `tokdfa.backends.matcher`; their names may be imported from here.
+Options are in `tokdfa.backends.options`, matchers in `matcher` and `state_matcher` beside it; their names may be
+imported from here.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
-from tokdfa.backends.matcher import Matcher, StateMatcher
-from tokdfa.backends.max_tokens import EndingMatcher, shortest_path
+from tokdfa.backends.matcher import Matcher
 from tokdfa.backends.options import BUDGET_OPTIONS, NO_TOKENIZER, YES, Option, Support
+from tokdfa.backends.state_matcher import StateMatcher
 from tokdfa.constraint import check_constraint
 from tokdfa.core import budget, notices
 from tokdfa.core.arguments import as_integer, as_tokens
-from tokdfa.core.jit import expect_first_mask
 from tokdfa.core.nesting import ROOM, with_room
 from tokdfa.core.refusals import Costs, Refusals
 from tokdfa.errors import LimitExceeded, TokdfaError, UnknownNameError, UnsupportedConstraint
@@ -95,8 +95,6 @@ class Backend(ABC):
         #: The options that bound no work.
         bounds = {option.name for option in BUDGET_OPTIONS}
         self._unlimited = tuple((name, str(value)) for name, value in self.settings.items() if name not in bounds)
-        #: Kinds of constraints of which was said that kernels may have to be compiled.
-        self._expected: set[str] = set()
 
     def __repr__(self) -> str:
         defaults = {option.name: option.default for option in self.options}
@@ -127,10 +125,6 @@ class Backend(ABC):
         answer = self.supports(constraint)
         if not answer.supported:
             raise UnsupportedConstraint(answer.reason)
-        if constraint.kind not in self._expected:
-            self._expected.add(constraint.kind)
-            expect_first_mask(self.name, constraint.kind)
-
         costs, key = _costs_of(self.vocab), (type(self), self._unlimited, constraint)
 
         def compile_once() -> tuple[CompiledConstraint, tuple[Any, ...]]:
@@ -285,12 +279,16 @@ class CompiledConstraint(ABC):
         matcher.origin, matcher.refusals = (self, tokens), self.refusals
         if max_tokens is None:
             return matcher
+        from tokdfa.backends.max_tokens import EndingMatcher
+
         ending = EndingMatcher.start(self, matcher, as_integer(max_tokens, "max_tokens", 0))
         ending.origin, ending.refusals = matcher.origin, self.refusals
         return ending
 
     def shortest_completion(self, matcher: Matcher) -> list[int]:
         """The fewest tokens to an end from where one of its matchers is: see `Matcher.shortest_completion`."""
+        from tokdfa.backends.max_tokens import shortest_path
+
         with budget.spending(self.working.budget, self.working.what):  # `working` is for one thread at a time
             return shortest_path(self, matcher)
 

@@ -1,7 +1,8 @@
 """Masks of many matchers at once: what a serving engine asks for at each step, for all its sequences.
 
-The matchers may be of any constraints. A mask that is kept is copied, which takes less than to hand it to a thread. The
-others are made: kernels run without the GIL, so several threads help where constraints share no lock.
+The matchers may be of any constraints. Masks that are kept are copied first, in one compiled loop: to hand one to a
+thread takes longer. The others are made: long walks run without the GIL, so several threads help where constraints
+share no lock.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.matcher import Matcher, StateMatcher
+from tokdfa.backends.matcher import Matcher
+from tokdfa.backends.state_matcher import StateMatcher, fill_kept
 from tokdfa.core.arguments import as_integer, as_sequence
 from tokdfa.errors import ArgumentError, TokenRefused
 
@@ -41,12 +43,13 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
     threads = as_integer(threads, "threads", 1)
     words = masks.mask_words(matchers[0].vocab.size) if matchers else 0
     out = masks.check_mask(out, 32 * words, len(matchers), "out")
-    fill_rows(zip(matchers, out, strict=True), threads)
+    fill_rows(matchers, out, threads)
 
 
-def fill_rows(rows: Iterable[tuple[Matcher, Mask]], threads: int) -> None:
-    """Write the mask of each matcher into its array, which fits; see `fill_masks`."""
+def fill_rows(matchers: Sequence[Matcher | None], out: Mask, threads: int) -> None:
+    """Write the mask of each matcher into its row, which fits; None has none. See `fill_masks`."""
     errors: list[BaseException] = []
+    rows = [(matcher, out[k]) for k in fill_kept(matchers, out) if (matcher := matchers[k]) is not None]
     if threads == 1:
         _fill_each(rows, errors)
     else:
@@ -64,14 +67,11 @@ def _fill_each(rows: Iterable[tuple[Matcher, Mask]], errors: list[BaseException]
 
 
 def _fill_together(rows: Iterable[tuple[Matcher, Mask]], threads: int, errors: list[BaseException]) -> None:
-    """Copy masks that are kept; whatever shares a lock, or a matcher, is made by one thread."""
+    """Whatever shares a lock, or a matcher, is made by one thread."""
     groups: dict[int, list[tuple[Matcher, Mask]]] = {}
     for matcher, row in rows:
-        lock: object = matcher
-        if isinstance(matcher, StateMatcher) and matcher.store is not None and not matcher.refusals:
-            if matcher.store.fill(matcher.state, row):
-                continue
-            lock = matcher.store.lock
+        store = matcher.store if isinstance(matcher, StateMatcher) else None
+        lock = matcher if store is None or matcher.refusals else store.lock
         groups.setdefault(id(lock), []).append((matcher, row))
     left = list(groups.values())
 

@@ -45,7 +45,7 @@ class LazyLiveness:
             self._successors,
             lambda state: bool(automaton.accepting[state]),
             automaton.max_states,
-            lambda state: int(self._bounds.bounds()[automaton.expression(state)]),
+            lambda state: self._bounds.bound(automaton.expression(state)),
             NO_WAY,
             self._outlook,
         )
@@ -62,8 +62,7 @@ class LazyLiveness:
         while agenda:
             node = agenda.pop()
             spend(NS_PER_NODE)
-            word, first, second, _ = store.nodes[node].tolist()
-            kind = word & 0xFF
+            kind, (first, second, _) = store.kind(node), store.fields(node)
             if kind == K_BYTES and not (store.bytes_of(node) & self._available).any():
                 return False
             parts = [first, second] if kind == K_CONCAT else [first] if kind == K_REPEAT else []
@@ -78,7 +77,7 @@ class LazyLiveness:
 
     def _outlook(self, state: int) -> bool | None:
         expression = self._automaton.expression(state)
-        if self._bounds.bounds()[expression] >= NEVER:
+        if self._bounds.bound(expression) >= NEVER:
             return False
         return None if self._automaton.store.is_boolean(expression) else True
 

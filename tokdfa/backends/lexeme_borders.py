@@ -2,7 +2,7 @@
 
 Words. A *border* between two lexemes is *clean* if the byte behind it continues nothing that was being read before it:
 then the first one has surely ended there. Lexemes *meet* if they may begin at one place of a text; what they all read
-from there is one state of the lexer (`tokdfa.backends.earley_trie.lexer`).
+from there is one state of the lexer (`tokdfa.grammar.lexer`).
 
 `Borders.allowed` says of two lexemes whether, however far the first one has been read, it can be read on to a clean
 border before the second. Skipped text may stand between the two. The answer is on the safe side: which lexemes meet is
@@ -24,13 +24,13 @@ import numpy as np
 
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
-from tokdfa.backends.earley_trie.lexer import Lexer
-from tokdfa.backends.earley_trie.lexer_components import Components
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import cached_property
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Lexeme
 from tokdfa.grammar.lexeme_automata import EXPLICIT_STATES
+from tokdfa.grammar.lexer import Lexer
+from tokdfa.grammar.lexer_components import Components
 from tokdfa.regex.expression import ANY_BYTES, EMPTY
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.vocabulary.byte_table import DEAD
@@ -102,7 +102,7 @@ class Borders:
 
     def _go_on_without_lazy(self, state: int) -> None:
         """Where a lazy lexeme ends, a text goes on at places where it may not stand but what meets it may."""
-        completed = int(self._lexer.completes[state])
+        completed = self._lexer.completing_set(state)
         if completed < 0:
             return
         ended = set(self._lexer.lexemes_of(completed))
@@ -114,7 +114,8 @@ class Borders:
     def _ended(self, state: int) -> tuple[int, ...]:
         """The lexemes that are read if they end in a state."""
         lexer = self._lexer
-        found = int(lexer.completes[state]) if lexer.completes[state] >= 0 else int(lexer.accepting[state])
+        found = lexer.completing_set(state)
+        found = found if found >= 0 else lexer.accepting_set(state)
         lexemes = tuple(lexer.lexemes_of(found)) if found >= 0 else ()
         return (self.cfg.skip,) if not self._longest and self.cfg.skip in lexemes else lexemes
 
@@ -123,16 +124,13 @@ class Borders:
     @cached_property
     def _graph(self) -> _Graph:
         lexer, count = self._lexer, self._lexer.state_count
-        table = lexer.transitions[: count * lexer.class_count].reshape(-1, lexer.class_count)
-        is_over = lexer.completes[:count] >= 0
+        table, is_over = lexer.targets, lexer.completes >= 0
         targets = np.where(is_over[:, None] | (table < 0), DEAD, table)
         has, ends = np.zeros((2, len(self.cfg.lexemes), count), dtype=np.bool_)
-        sizes = np.diff(lexer.states.begin[: count + 1])
-        components = lexer.states.words[: lexer.states.begin[count]]
-        real = components >= 0
-        has[self._components.component_lexeme[components[real]], np.repeat(np.arange(count), sizes)[real]] = True
+        components, sizes = lexer.contents()
+        has[self._components.component_lexeme[components], np.repeat(np.arange(count), sizes)] = True
         has[:, is_over] = False
-        for state in np.flatnonzero(lexer.accepting[:count] >= 0).tolist():
+        for state in np.flatnonzero(lexer.accepting >= 0).tolist():
             ends[list(self._ended(state)), state] = True
         spend(count * (NS_PER_STATE + lexer.class_count + len(self.cfg.lexemes)))
         return _Graph(targets, targets >= 0, has, ends, self._usable)

@@ -23,9 +23,6 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from tokdfa.backends.clean_derivations import CleanDerivations
-from tokdfa.backends.lexeme_borders import Borders
-from tokdfa.backends.lexeme_follows import Follows
 from tokdfa.constraint import Grammar
 from tokdfa.core.budget import is_spent
 from tokdfa.errors import EmptyLanguageError, GrammarUnsupported, LimitExceeded, UnsupportedConstraint
@@ -38,9 +35,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.backends.coaccessible import CoaccessibleSearch
-    from tokdfa.backends.earley_trie.lexer_components import Components
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
+    from tokdfa.grammar.lexer_components import Components
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Bools = npt.NDArray[np.bool_]
@@ -85,6 +82,10 @@ def find_blocked(
     """
     if not any(isinstance(lexeme, Lexeme) for lexeme in cfg.lexemes):
         return None
+    from tokdfa.backends.clean_derivations import CleanDerivations
+    from tokdfa.backends.lexeme_borders import Borders
+    from tokdfa.backends.lexeme_follows import Follows
+
     make_borders = partial(Borders, cfg, longest, available, components)
     borders = make_borders()
     every = (1 << len(cfg.lexemes)) - 1

@@ -1,6 +1,6 @@
 """The situations of matchers: see `tokdfa.backends.situation_source`.
 
-The grammar engines find where all tokens lead by one walk over the token trie (`earley_trie.targets`,
+The grammar engines find where all tokens lead by one walk over the token trie (`earley_trie.walks`,
 `pushdown_trie.targets`), strategies whose states are numbers by their tables (`numbered_states`). Here are those of any
 other matcher, a token at a time.
 """
@@ -18,7 +18,7 @@ from tokdfa.core.budget import spend
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.matcher import StateMatcher
+    from tokdfa.backends.state_matcher import StateMatcher
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]

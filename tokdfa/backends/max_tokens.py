@@ -14,9 +14,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tokdfa.backends.matcher import Matcher, StateMatcher
+from tokdfa.backends.matcher import Matcher
 from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.shortest_ends import ShortestEnds
+from tokdfa.backends.state_matcher import StateMatcher
 from tokdfa.core.budget import spending
 from tokdfa.errors import ArgumentError, LimitExceeded, TokenRefused, UnsupportedConstraint
 

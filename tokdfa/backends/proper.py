@@ -251,17 +251,3 @@ def proper_texts(vocab: Vocabulary) -> CompiledCartesianMerge:
     compiled = CartesianMerge(vocab).compile(Regex(pattern, label="any text"))
     assert isinstance(compiled, CompiledCartesianMerge)
     return compiled
-
-
-def _warm_up() -> None:
-    """Run every kernel of the filter once: a grammar whose pieces end nowhere but at its full stops."""
-    from tokdfa.backends.registry import backend_class
-    from tokdfa.proper.toy_tokenizers import toy_with_pieces
-
-    vocab = toy_with_pieces().vocabulary
-    mask = masks.allocate_mask(vocab.size)
-    for name in ("earley_trie", "pushdown_trie"):
-        matcher = backend_class(name)(vocab, proper=True).compile(Grammar('start: (/[ab]+/ ".")+')).start()
-        for _ in range(3):
-            matcher.fill_mask(mask)
-            matcher.advance(int(masks.mask_to_ids(mask)[0]))

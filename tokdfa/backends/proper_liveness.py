@@ -22,12 +22,12 @@ the last token in common and to go on is a union over keys. So a bit set serves 
 there are few pairs (situation, key), and nearly every mask is made of two bit sets that are there already.
 
 How a bit set is made. The row of k and the walk of the text over the token trie (`SituationSource.targets`) say where
-every token leads; a kernel sorts the tokens by (s', k'), some hundreds of *groups* for 120,000 tokens. A group at which
-the text may end, or behind whose border some token goes on, is decided as one. Mostly a *witness* settles it, a token
-that was seen to go on from another group lately. In any other group each token looks for a *follower*: one that both
-allow, that does not merge with it, and that goes on for n - 1 tokens. Followers are tried one at a time and remembered
-with the group, and the first one mostly serves all of it; so B[n - 1] is never made, and a long look-ahead costs little
-more than one of a single token.
+every token leads; `tokdfa.backends.token_groups` sorts the tokens by (s', k'), some hundreds of *groups* for 120,000
+tokens. A group at which the text may end, or behind whose border some token goes on, is decided as one. Mostly a
+*witness* settles it, a token that was seen to go on from another group lately. In any other group each token looks for
+a *follower*: one that both allow, that does not merge with it, and that goes on for n - 1 tokens. Followers are tried
+one at a time and remembered with the group, and the first one mostly serves all of it; so B[n - 1] is never made, and a
+long look-ahead costs little more than one of a single token.
 
 *Without a pre-tokenizer that cuts* (`to_an_end`) a text is one piece, there are no borders, and merges may reach back
 as far as they like, so n tokens prove nothing. But every text is spelled by its own encoding. So v goes on to an end
@@ -55,12 +55,10 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.proper_merge.marked_product import ENDS
-from tokdfa.core.jit import kernel
-from tokdfa.core.keys import longer_keys, number_key, pack_pair
+from tokdfa.backends.token_groups import Followers, group_tokens
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
-from tokdfa.proper.adjacent_pairs import find_break_kernel, pair_arrays
-from tokdfa.vocabulary.mask_store import add_tokens_kernel
+from tokdfa.vocabulary.mask_store import add_tokens
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -81,20 +79,6 @@ READABLE = 1_024
 SURE_TOKENS = 32
 #: What is kept of a group takes so many bytes, but for its followers.
 GROUP_BYTES = 250
-
-
-class _Followers:
-    """The tokens that both allow after those of a group, in the same piece: known to go on, and not yet tried.
-
-    Both int32. What was tried in vain is in neither. `undecided`: why it stayed open whether one that was tried goes
-    on, if it did.
-    """
-
-    __slots__ = ("live", "undecided", "untried")
-
-    def __init__(self, live: Int32, untried: Int32) -> None:
-        self.live, self.untried = live, untried
-        self.undecided: _Undecided | None = None
 
 
 class _Undecided(LimitExceeded):
@@ -120,14 +104,13 @@ class ProperLiveness:
         self.to_an_end = to_an_end
         canonicity = states.canonicity
         self._size = canonicity.size
-        self._pair = pair_arrays(canonicity.rules, canonicity.derivations)
         self._lock = new_lock()
         self._row, self._targets = lru_cache(RECENT)(self._read_row), lru_cache(RECENT)(texts.targets)
         self._readable = lru_cache(READABLE)(self._read_mask)
         self._scratch = masks.allocate_mask(self._size)
         self._choices: dict[tuple[int, bool, tuple[int, ...]], SplitMask] = {}
         self._bits: dict[tuple[int, int], Mask] = {}
-        self._groups: dict[tuple[int, int, int], _Followers | None] = {}
+        self._groups: dict[tuple[int, int, int], Followers | None] = {}
         self._witnesses: list[int] = []
         self._kept_bytes, self._max_bytes = 0, max_bytes
 
@@ -173,7 +156,7 @@ class ProperLiveness:
         followers = self._followers(situation, key, tokens)
         return followers is None or self._is_followed(situation, key, last, tokens, followers)
 
-    def _followers(self, situation: int, key: int, tokens: int) -> _Followers | None:
+    def _followers(self, situation: int, key: int, tokens: int) -> Followers | None:
         """None if every token that leads here goes on for so many tokens; otherwise those go on that one of the
         followers, having gone on itself for one token less, may follow.
         """
@@ -187,8 +170,8 @@ class ProperLiveness:
             known = np.full(len(meeting), tokens == 1)
             if self.to_an_end:
                 known = meeting == self._sure_follower(situation, key)
-            found = _Followers(meeting[known], meeting[~known])
-        self._make_room(GROUP_BYTES + (0 if found is None else found.untried.nbytes + found.live.nbytes))
+            found = Followers(self.states.canonicity.pairs, meeting[known], meeting[~known])
+        self._make_room(GROUP_BYTES + (0 if found is None else found.nbytes))
         self._groups[name] = found
         return found
 
@@ -215,21 +198,19 @@ class ProperLiveness:
                 return int(canonicity.source.encode_piece(text[:cut])[0])
         return -1
 
-    def _is_followed(self, situation: int, key: int, last: int, tokens: int, followers: _Followers) -> bool:
+    def _is_followed(self, situation: int, key: int, last: int, tokens: int, followers: Followers) -> bool:
         """Whether a token of `followers` that goes on may follow `last`. What is tried is moved or dropped."""
-        if _find_follower_kernel(last, followers.live, self._pair) >= 0:
+        if followers.may_follow(last):
             return True
-        first = 0
-        while (found := _find_follower_kernel(last, followers.untried[first:], self._pair)) >= 0:
-            first += found
-            token = int(followers.untried[first])
+        place = 0
+        while found := followers.next_untried(last, place):
+            place, token = found
             try:
                 is_live = self._can_follow(situation, key, token, tokens - 1)
             except _Undecided as undecided:
                 is_live, followers.undecided = False, undecided
-            followers.untried = np.delete(followers.untried, first)
+            followers.settle(place, is_live)
             if is_live:
-                followers.live = np.append(followers.live, np.int32(token))
                 return True
         if followers.undecided is not None:
             raise followers.undecided
@@ -275,7 +256,7 @@ class ProperLiveness:
 
     def _make_bits(self, situation: int, key: int) -> Mask:
         row_tokens, row_keys = self._row(key)
-        members, starts, pairs = _group_tokens_kernel(row_tokens, row_keys, self._targets(situation))
+        members, starts, pairs = group_tokens(row_tokens, row_keys, self._targets(situation))
         found = masks.allocate_mask(self._size)
         whole = np.zeros(len(pairs), dtype=np.bool_)
         for group, pair in enumerate(pairs.tolist()):
@@ -284,14 +265,13 @@ class ProperLiveness:
             whole[group] = followers is None
             if followers is None:
                 continue
-            left = members[starts[group] : starts[group + 1]]
-            left = _judge_members_kernel(left, followers.live, self._pair, found)
-            while len(left) and len(followers.untried):  # one looks for a follower, which may serve others as well
+            left = followers.judge(members[starts[group] : starts[group + 1]], found)
+            while len(left) and followers.has_untried:  # one looks for a follower, which may serve others as well
                 token, left = int(left[0]), left[1:]
                 if self._is_followed(target, target_key, token, self.lookahead, followers):
                     masks.set_token(found, token)
-                    left = _judge_members_kernel(left, followers.live, self._pair, found)
-        add_tokens_kernel(members[np.repeat(whole, np.diff(starts))], found)
+                    left = followers.judge(left, found)
+        add_tokens(members[np.repeat(whole, np.diff(starts))], found)
         return found
 
     def _make_room(self, more: int) -> None:
@@ -310,58 +290,3 @@ class ProperLiveness:
         found = masks.allocate_mask(self._size)
         self.states.table.add_live_tokens(key, found)
         return found
-
-
-@kernel
-def _find_follower_kernel(last, following, pair):  # type: ignore[no-untyped-def]
-    """The index of the first token that may follow `last` in one piece, or -1."""
-    for k in range(len(following)):
-        if find_break_kernel(last, following[k], *pair) < 0:
-            return k
-    return -1
-
-
-@kernel
-def _judge_members_kernel(members, following, pair, out):  # type: ignore[no-untyped-def]
-    """Set the bits of those members that one of `following` may follow, mostly one for all. Returns the others."""
-    others = np.empty(len(members), dtype=np.int32)
-    count, likely = 0, 0
-    for member in members:
-        if len(following) == 0 or find_break_kernel(member, following[likely], *pair) >= 0:
-            place = _find_follower_kernel(member, following, pair)
-            if place < 0:
-                others[count] = member
-                count += 1
-                continue
-            likely = place
-        out[member >> 5] |= np.int32(np.uint32(1) << np.uint32(member & 31))
-    return others[:count]
-
-
-@kernel
-def _group_tokens_kernel(tokens, keys, targets):  # type: ignore[no-untyped-def]
-    """Sort the tokens that have a target by (target, key).
-
-    Returns the tokens, group after group, int32; where each group begins, and the last ends, int64; and the pair
-    (target << 32 | key) of each, int64. Pairs are found by hashing.
-    """
-    pairs, slots = longer_keys(len(tokens), 0, np.empty(16, dtype=np.int64))
-    group_of = np.empty(len(tokens), dtype=np.int32)
-    sizes = np.zeros(len(tokens) + 1, dtype=np.int64)
-    count = 0
-    for k in range(len(tokens)):
-        target = targets[tokens[k]]
-        group_of[k] = -1
-        if target < 0:
-            continue
-        group_of[k], count = number_key(pack_pair(target, keys[k]), count, pairs, slots)
-        sizes[group_of[k] + 1] += 1
-    starts = np.cumsum(sizes[: count + 1])
-    places = starts.copy()
-    members = np.empty(starts[count], dtype=np.int32)
-    for k in range(len(tokens)):
-        group = group_of[k]
-        if group >= 0:
-            members[places[group]] = tokens[k]
-            places[group] += 1
-    return members, starts, pairs[:count].copy()

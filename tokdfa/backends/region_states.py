@@ -28,7 +28,7 @@ from tokdfa.core.budget import COMPILE, Budget, spend, spending
 from tokdfa.grammar.parts import Part, Written, is_text, literal, pattern_of
 from tokdfa.grammar.special import parse_special, resolve
 from tokdfa.regex.compile import compile_dfa
-from tokdfa.vocabulary.byte_table import DEAD, walk_collect
+from tokdfa.vocabulary.byte_table import DEAD, ByteTable, walk_collect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,27 +77,16 @@ class RegionStates:
             self._special[count] = dict.fromkeys(_special_tokens(begin, vocab), self.start)
             self.start = count
         table[self.closed] = self.closed
-        #: A `tokdfa.vocabulary.byte_table.ByteTable`, whose states are named by the offsets of their rows.
-        self.transitions = np.where(table < 0, DEAD, table * 256).astype(np.int32).ravel()
-        self.byte_class = np.arange(256, dtype=np.uint8)
+        self._table = ByteTable.of_states(table, np.arange(256, dtype=np.uint8))
         self.distances: Int32 = np.full(count + 1, FAR, dtype=np.int32)
         #: The state after each token: int32, shape (V,), -1 where the region does not go on so.
         self.targets: Callable[[int], Int32] = lru_cache(RECENT)(self._find_targets)
 
-    def fill(self, row: int, byte: int) -> None:
-        """Nothing: the table is complete."""
-
     def after(self, state: int, token: int) -> int:
         """The state after a token that the constraint allows, -1 if the region does not go on so."""
-        spelled = self.vocab.token_bytes(token)
-        if not spelled:
+        if not self.vocab.token_bytes(token):
             return self._special.get(state, {}).get(token, self.closed if state == self.closed else -1)
-        row = 256 * state
-        for byte in spelled:
-            row = int(self.transitions[row + byte])
-            if row < 0:
-                return -1
-        return row // 256
+        return self._table.row_after(256 * state, self.vocab.trie.flat, token) // 256
 
     def is_near(self, state: int, tokens: int) -> bool:
         """Whether so many tokens are enough to close the region; not from -1."""
@@ -155,7 +144,7 @@ class RegionStates:
         """See `targets`. One walk over the token trie: at most 3 ns a node."""
         trie = self.vocab.trie
         tokens, rows = np.empty(trie.size + 1, dtype=np.int32), np.empty(trie.size + 1, dtype=np.int32)
-        count, _ = walk_collect(trie, self, 256 * state, tokens, rows)
+        count, _ = walk_collect(trie, self._table, 256 * state, tokens, rows)
         found = np.full(trie.size, -1, dtype=np.int32)
         found[tokens[:count]] = rows[:count] // 256
         for token, target in self._special.get(state, {}).items():

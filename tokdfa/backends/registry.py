@@ -7,7 +7,6 @@ Adding a backend takes one file and one line here; another package adds its own 
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -44,18 +43,27 @@ BUILT_IN: dict[str, str] = {
     "grid": "tokdfa.backends.peers.grid_peer:GridPeer",
     "maskforge": "tokdfa.backends.peers.maskforge_peer:MaskforgePeer",
     "xgrammar_cfgzip": "tokdfa.backends.peers.cfgzip_peer:CfgzipPeer",
+    "syncode": "tokdfa.backends.peers.syncode_peer:SyncodePeer",
 }
 
 
 @cache
 def backend_targets() -> dict[str, str]:
     """Name -> "module:Class" of all backends, kept: `cache_clear` after a change of BUILT_IN."""
+    import importlib.metadata
+
     targets = dict(BUILT_IN)
     for entry in importlib.metadata.entry_points(group="tokdfa.backends"):
         if entry.name in targets and targets[entry.name] != entry.value:
             raise TokdfaError(f"two backends are called {entry.name!r}: {targets[entry.name]} and {entry.value}")
         targets[entry.name] = entry.value
     return targets
+
+
+def adopt(targets: Mapping[str, str]) -> None:
+    """Know the backends that another process knows, those that were registered while it ran included."""
+    BUILT_IN.update(targets)
+    backend_targets.cache_clear()
 
 
 def backend_names() -> list[str]:

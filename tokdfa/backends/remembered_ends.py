@@ -28,11 +28,10 @@ from tokdfa.core.budget import spend
 from tokdfa.errors import EmptyLanguageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
-    from tokdfa.backends.matcher import Memory
     from tokdfa.backends.situation_source import SituationSource
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -48,6 +47,23 @@ NS_PER_PAIR, NS_PER_WAY = 1_000_000, 50_000
 #: ... of a token that is told from those that lead to one situation, and of a byte of a way that is mended.
 NS_PER_TOKEN, NS_PER_BYTE = 50, 20_000
 LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+class Memory(Protocol):
+    """What a matcher remembers of a text beside the states of its strategy. Immutable; equal ones go on alike."""
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether an end is never out of reach, however much was remembered; it may be some tokens further away."""
+
+    def read(self, text: bytes) -> Memory | None:
+        """What it comes to; None if it refuses the text."""
+
+    def exceptions(self, allowed: Mask) -> tuple[Int32, Mapping[int, Memory]]:
+        """Of the allowed tokens those that it refuses, and those that are not like others: what they come to.
+
+        Other tokens after which the strategy is in one state are alike, but for what they spell.
+        """
 
 
 class Ends(Protocol):

@@ -19,8 +19,8 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.coaccessible import CoaccessibleSearch
 from tokdfa.backends.longest_match import MOST_SEARCHED, NO_END_FOUND, settle
-from tokdfa.backends.matcher import StateMatcher, StepMemo
 from tokdfa.backends.situation_source import SituationSource
+from tokdfa.backends.state_matcher import StateMatcher, StepMemo
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import VocabularyCannotSpell

@@ -30,9 +30,10 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
-from tokdfa.backends.matcher import Matcher, StateMatcher
+from tokdfa.backends.matcher import Matcher
 from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.situation_source import SituationSource
+from tokdfa.backends.state_matcher import StateMatcher
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.backends.matcher import Memory
+    from tokdfa.backends.remembered_ends import Memory
     from tokdfa.mask import Mask
 
     Int32 = npt.NDArray[np.int32]

@@ -37,7 +37,7 @@ from tokdfa.backends.unique_scanner import ITEM, NAME, OBJECT, START, STRING, Sc
 from tokdfa.core.budget import spend, spending
 from tokdfa.errors import TokenRefused, UnsupportedConstraint
 from tokdfa.mask import count, mask_from_ids
-from tokdfa.vocabulary.mask_store import list_tokens_kernel
+from tokdfa.vocabulary.mask_store import list_tokens
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.backends.matcher import Memory
+    from tokdfa.backends.remembered_ends import Memory
     from tokdfa.backends.situation_source import SituationSource
     from tokdfa.grammar.cfg import OpenNames
     from tokdfa.json_schema.unique_items import Location
@@ -204,7 +204,7 @@ class _Tokens:
     def listed(self, suspects: Mask) -> list[int]:
         """The tokens of a mask of suspects."""
         found = np.empty(count(suspects), dtype=np.int32)
-        return found[: list_tokens_kernel(suspects, found)].tolist() if len(found) else []
+        return found[: list_tokens(suspects, found)].tolist() if len(found) else []
 
     def branches(self, node: int) -> dict[int, tuple[int, int]]:
         """Byte -> `TokenTrie.branches` of a node of the token trie, those that were asked for before kept."""
@@ -402,7 +402,7 @@ class UniqueItemsMatcher(Matcher):
 
 @dataclass(frozen=True)
 class ReadNames:
-    """The names that a text has had, for `tokdfa.backends.remembered_ends`: see `tokdfa.backends.matcher.Memory`."""
+    """The names that a text has had: see `tokdfa.backends.remembered_ends.Memory`."""
 
     compiled: UniqueItems
     state: State

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.backends.pushdown_trie.explore import program_dfa
 from tokdfa.backends.seen_names import BACKSLASH, NO_BYTES, QUOTE, Name, Names
 from tokdfa.backends.seen_values import HeldText, comparable, is_short, read_json, written_again
 from tokdfa.constraint import JsonSchema
@@ -28,6 +27,7 @@ from tokdfa.json_schema.array_states import MAX_REMEMBERED
 from tokdfa.json_schema.lower import lower_schema
 from tokdfa.json_schema.number_dfa import numbers_dfa
 from tokdfa.json_schema.number_set import NumberSet
+from tokdfa.json_schema.program_automaton import program_dfa
 from tokdfa.json_schema.string_set import StringSet, string_automaton
 from tokdfa.json_schema.unique_items import Location
 

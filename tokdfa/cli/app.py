@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 import tokdfa
-from tokdfa.cli import arguments, cache, check_schema, models, proper, shipped_experiments, show, skew, warmup
+from tokdfa.cli import arguments, cache, check_schema, models, proper, shipped_experiments, show, skew
 from tokdfa.cli import report as reports
 from tokdfa.cli.text import plain, print_error, print_plain, print_table
 from tokdfa.errors import TokdfaError
@@ -123,7 +123,7 @@ def _interruption(what: str) -> Iterator[None]:
 
 _elsewhere: tuple[Callable[..., None], ...] = (
     *(reports.report, reports.compare, cache.cache, show.mask, show.show),
-    *(proper.proper, models.models, skew.skew, warmup.warmup, check_schema.check_schema),
+    *(proper.proper, models.models, skew.skew, check_schema.check_schema),
 )
 for command in _elsewhere:
     app.command()(command)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 #: Kind, which is the folder's name -> what it holds.
 KINDS = {
-    "kernels": "compiled kernels",
     "dequantized": "unpacked models",
     "vocabularies": "vocabularies of tokenizers, with their tries",
     "merge-rules": "merge rules of tokenizers",
@@ -40,7 +39,7 @@ def cache(
         size = f"{_bytes_in(folder) / 1e6:,.1f}"
         cleared = bool({kind, "all"}.intersection(clear or ()))
         if cleared:
-            _clear(kind, folder)
+            _clear(folder)
         what = "deleted" if cleared else KINDS.get(kind, "of another version of tokdfa")
         rows.append((kind, size, what, str(folder)))
     if rows:
@@ -50,22 +49,16 @@ def cache(
 
 
 def kept_folders() -> dict[str, Path]:
-    """Kind -> its folder, of all that are there, wherever NUMBA_CACHE_DIR puts kernels."""
-    from tokdfa.core.kernel_store import kernel_folder
-
+    """Kind -> its folder, of all that are there."""
     root = folders.cache_folder()
-    found = {path.name: path for path in root.iterdir() if path.is_dir()} if root.is_dir() else {}
-    kernels = kernel_folder()
-    return dict(sorted((found | ({"kernels": kernels} if kernels.is_dir() else {})).items()))
+    return {path.name: path for path in sorted(root.iterdir()) if path.is_dir()} if root.is_dir() else {}
 
 
 def _bytes_in(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _clear(kind: str, folder: Path) -> None:
-    if folder.parent != folders.cache_folder():
-        raise StoreError(f"{folder} may hold files of others ({kind}: set by NUMBA_CACHE_DIR); delete it by hand")
+def _clear(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except OSError as error:

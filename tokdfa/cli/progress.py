@@ -34,7 +34,6 @@ class RunProgress:
             transient=True,
         )
         self._task: Any = None
-        self._warming = False
 
     def __enter__(self) -> RunProgress:
         self._bar.start()
@@ -56,10 +55,7 @@ class RunProgress:
         if event.message:
             changes["description"] = escape(event.message[:60])
         self._bar.update(self._task, **changes)
-        if event.event == "warm_up" and not self._warming:
-            self._warming = True
-            self._console.print("compiling kernels, once a machine: a minute or two", highlight=False)
-        elif event.event == "note":
+        if event.event == "note":
             self._console.print(escape(event.message), highlight=False)
         elif event.event == "group_finished" and not self._console.is_terminal:
             self._console.print(f"{event.done} of {event.total} items, {_duration(event.elapsed)}", highlight=False)

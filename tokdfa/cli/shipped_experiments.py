@@ -37,10 +37,13 @@ def print_experiments(console: Console) -> None:
 
 
 def print_missing(config: ExperimentConfig, console: Console) -> None:
-    """What an experiment names that is not installed, and how to install it; nothing if nothing is missing."""
+    """What an experiment names that is not installed, and how to install it; nothing if nothing is missing. Backends
+    that another interpreter runs need nothing here.
+    """
     from tokdfa.lab.config.shipped import missing_packages
 
-    _print_commands(missing_packages(config.model_dump(mode="json")), console)
+    missing = missing_packages(config.model_dump(mode="json"))
+    _print_commands([one for one in missing if one.name not in config.pythons], console)
 
 
 def _print_commands(missing: Iterable[Missing], console: Console) -> None:

@@ -1,1 +1,1 @@
-"""What every part stands on and that knows nothing of texts: tables that grow, contents as numbers, files."""
+"""What every part stands on and that knows nothing of texts: budgets, contents as numbers, locks, files."""

@@ -5,7 +5,7 @@ processor, and its *memory*, the bytes that it keeps. Work is counted where it i
 the same input is refused on every machine, busy or not. Every loop whose length the input decides counts:
 
 - Python code calls `spend` once per round of such a loop, and `hold` for what it keeps;
-- a kernel calls `tokdfa.core.kernel_budget.pay` every 65,536 steps or so, which is `spend` from compiled code.
+- compiled code calls `pay` of ``core/border.pxd`` every 65,536 steps or so, which is `spend`, and handles signals.
 
 The budget belongs to the thread: whoever starts a compile or a step opens it (`spending`), and everything below counts
 towards it without passing anything on. The outermost one rules: what a step makes lazily counts towards the step.

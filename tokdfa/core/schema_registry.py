@@ -29,10 +29,12 @@ def registry_text(registry: Mapping[str, Any] | Registry[Any] | str) -> str:
     A text is the JSON of a mapping, and is kept as it is, so that its numbers are.
     Raises ArgumentError for what is no mapping, OptionError for what is no URI or no schema. O(bytes of the documents).
     """
+    if registry == "":  # as a rule
+        return ""
     given = registry if isinstance(registry, str) else None
     if given is not None:
         try:
-            registry = read_json(given or "{}", "the registry")
+            registry = read_json(given, "the registry")
         except ValueError as error:
             raise OptionError(f"the registry is not JSON: {error}") from None
     if not isinstance(registry, Mapping):

@@ -26,7 +26,6 @@ from tokdfa.errors import EmptyLanguageError, OptionError
 from tokdfa.grammar.cfg import Cfg, Lexeme, SchemaTexts, SpecialTokens
 from tokdfa.regex.expression import ANY_BYTE, ANY_BYTES, EMPTY, NOTHING, ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
-from tokdfa.regex.nodes import F_INHABITED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,7 +194,7 @@ def matches_nothing(store: ExpressionStore, expression: int) -> bool:
     """
     if store.is_boolean(expression):
         return LazyDfa(store, expression, MAX_PROOF_STATES).is_empty
-    return not store.nodes[expression, 0] & F_INHABITED
+    return not store.inhabited(expression)
 
 
 def without_empty(store: ExpressionStore, expression: int) -> int:

@@ -117,10 +117,10 @@ class TerminalReader:
         #: What `prepare` has built, by name or by what is written.
         self.built: dict[str, int] = {}
         for name, one in (imported or {}).items():
-            self._done[name] = known(one) if isinstance(one, int) else self._writer.program.include(one)
+            self._done[name] = known(one) if isinstance(one, int) else self._writer.program.embed(one)
 
     def prepare(self, parts: Iterable[tree.Word | tree.Text | tree.Pattern]) -> None:
-        """Build the expressions of what rules are made of by one kernel call; one by one takes 10 us each.
+        """Build the expressions of what rules are made of by one program.
 
         What is at fault is left to whoever reaches it. Raises LimitExceeded, with the place.
         """
@@ -186,7 +186,7 @@ class TerminalReader:
         """
         return self._writer.expression(self._whole(part))
 
-    # Values of the writer's program: what is written together is built by one kernel call.
+    # Values of the writer's program: what is written together is built together.
 
     def _named(self, word: tree.Word) -> int:
         """The value of the terminal that `word` names; first those of the terminals it is made of."""

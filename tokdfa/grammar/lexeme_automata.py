@@ -19,11 +19,10 @@ from tokdfa.automata.byte_classes import byte_classes
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize, minimize_from
 from tokdfa.core.budget import hold, spend
-from tokdfa.core.jit import kernel
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import Lexeme, SpecialTokens
+from tokdfa.grammar.lexeme_tables import part_from
 from tokdfa.regex.lazy_dfa import LazyDfa
-from tokdfa.regex.nodes import K_BYTES, K_CONCAT
 from tokdfa.vocabulary.byte_table import DEAD
 
 if TYPE_CHECKING:
@@ -124,12 +123,10 @@ class Part(NamedTuple):
 
 def parts_from(automaton: Dfa, starts: Int32) -> list[Part]:
     """The part of an automaton from each of these states on. O(its states x classes) for each."""
-    table, byte_class, accepting = automaton.transitions.copy(), automaton.byte_class, automaton.accepting
-    order, number = np.empty(len(table), dtype=np.int32), np.full(len(table), -1, dtype=np.int32)
-    part, found = np.empty_like(table), []
+    found = []
     for start in starts.tolist():
-        count = _copy_part_kernel(table, start, order, number, part)
-        found.append(Part(part[:count].copy(), byte_class, accepting[order[:count]]))
+        rows, order = part_from(automaton.transitions, start)
+        found.append(Part(rows, automaton.byte_class, automaton.accepting[order]))
     return found
 
 
@@ -172,49 +169,11 @@ def chain_automaton(store: ExpressionStore, sets: Int32) -> Dfa:
 
 def read_chain(store: ExpressionStore, expression: int, longest: int) -> Int32 | None:
     """The byte sets that an expression is a sequence of, int32; None if it is none, or has more than `longest`."""
-    room = np.empty(max(longest, 0), dtype=np.int32)
-    size = _read_chain_kernel(store.nodes, expression, room)
-    return room[:size].copy() if size >= 0 else None
+    sets = store.chain(expression, longest)
+    return None if sets is None else np.array(sets, dtype=np.int32)
 
 
 def byte_sets(store: ExpressionStore, expressions: Int32) -> npt.NDArray[np.uint8]:
     """The members of byte sets: uint8, 0 or 1, shape (expressions, 256)."""
-    words = store.arguments[store.nodes[expressions, 1][:, None] + np.arange(8)]
-    return np.unpackbits(words.astype("<i4").view(np.uint8).reshape(-1, 32), axis=1, bitorder="little")
-
-
-@kernel
-def _read_chain_kernel(nodes, expression, chain):  # type: ignore[no-untyped-def]
-    """Write the byte sets that `expression` is a sequence of to `chain`; how many, or -1: it is none, or too long."""
-    size = 0
-    while size < len(chain):
-        is_concat = nodes[expression, 0] & 0xFF == K_CONCAT
-        head = nodes[expression, 1] if is_concat else expression
-        if nodes[head, 0] & 0xFF != K_BYTES:
-            break
-        chain[size] = head
-        size += 1
-        if not is_concat:
-            return size
-        expression = nodes[expression, 2]
-    return -1
-
-
-@kernel
-def _copy_part_kernel(table, start, order, number, part):  # type: ignore[no-untyped-def]
-    """Copy the rows that can be reached from `start`, which becomes 0, to `part`; how many. `number`: -1 everywhere,
-    before and after; `order`: gets the states of `table`, breadth-first.
-    """
-    order[0], number[start] = start, 0
-    count, head = 1, 0
-    while head < count:
-        for k in range(table.shape[1]):
-            target = table[order[head], k]
-            if target >= 0 and number[target] < 0:
-                order[count], number[target] = target, count
-                count += 1
-            part[head, k] = number[target] if target >= 0 else DEAD
-        head += 1
-    for state in order[:count]:
-        number[state] = -1
-    return count
+    bits = b"".join(map(store.bits_of, expressions.tolist()))
+    return np.unpackbits(np.frombuffer(bits, dtype=np.uint8).reshape(-1, 32), axis=1, bitorder="little")

@@ -18,10 +18,11 @@ tree automaton is made nondeterministic.
   `unevaluated`: what unevaluatedProperties reduces to; `disjoint`: which branches of oneOf may overlap;
 - `listed`: what is seen of states of listed scalars; `choices`: alternatives that are settled while an object is read;
 - `object_plan`, `object_states`, `array_states`, `ends`: what a clause of an object or array comes to;
-- `number_set`, `number_plan`, `number_rows`, `number_exponents`, `number_states`, `number_dfa`: clauses of numbers, and
-  the automata of their texts; `number_texts`: which of these are written;
-- `string_set`, `string_doubts`, `string_demands`, `string_lengths`, `string_body`, `spelled_automaton`, `patterns`,
-  `listed_patterns`, `formats`, `uri_formats`, `regex_format`: those of strings; `blanks`: those without runaway blanks;
+- `number_set`, `number_plan`, `number_states`, `number_exponents`, `number_exploration`, `number_dfa`: clauses of
+  numbers, and the automata of their texts; `number_texts`: which of these are written;
+- `string_set`, `string_doubts`, `string_demands`, `string_lengths`, `string_body`, `spelled_automaton`, `spelling`,
+  `patterns`, `listed_patterns`, `formats`, `uri_formats`, `regex_format`: those of strings; `blanks`: those without
+  runaway blanks;
 - `distinct`: where a name may come twice, if none may (``duplicates="refused"``);
 - `unique_items`: where a matcher has to remember items that must differ;
 - `lower_value`, `lower_object`, `lower`: one builder, which writes the program of shapes, with `lower_array` and

@@ -66,7 +66,7 @@ class ArrayStates:
         self.cap = max(len(clause.prefix), counted, clause.least if clause.most is None else clause.most)
         self.start = Items(0, (0,) * len(clause.counts), 0)
         self.values: list[State] = []
-        self._ends = Ends(self.can_close, lambda state: (move.following for move in self._all_moves(state)), MAX_STATES)
+        self._ends = Ends[Items](MAX_STATES)
         #: Whether items must differ, and are remembered by whoever matches the text.
         self.is_remembered = False
         self._are_enough = True
@@ -182,6 +182,9 @@ class ArrayStates:
                 if not state.seen >> k & 1 and oracle.has_value(claim):
                     yield Move(claim, Items(index, counted, state.seen | 1 << k))
 
+    def _following(self, state: Items) -> Iterator[Items]:
+        return (move.following for move in self._all_moves(state))
+
     def moves(self, state: Items) -> list[Move]:
         """The moves from which the array can come to an end."""
         return [move for move in self._all_moves(state) if self.alive(move.following)]
@@ -200,7 +203,7 @@ class ArrayStates:
     def alive(self, state: Items) -> bool:
         """Whether a state can come to an end. Raises SchemaUnsupported."""
         try:
-            return self._ends.alive(state)
+            return self._ends.alive(state, self.can_close, self._following)
         except TooManyStates:
             place = self.oracle.document.root.pointer
             raise SchemaUnsupported("too many ways to count items", place, "minItems") from None

@@ -91,11 +91,12 @@ class Parts:
 
     def plans(self, shape: Shape) -> Iterator[tuple[ObjectClause, ObjectPlan]]:
         """The clauses of objects that some object meets, and their plans."""
+        known = self.shape_builder.plans
         for clause in shape.objects:
-            if self.shape_builder.object_has_value(clause):
-                plan = plan_object(self.shape_builder, clause)
-                assert plan is not None
-                yield clause, plan
+            if clause not in known and self.shape_builder.object_has_value(clause):
+                known[clause] = plan_object(self.shape_builder, clause)
+            if clause in known:
+                yield clause, known[clause]
 
     def of(self, shape: Shape) -> Iterator[Part]:
         """All of a shape."""

@@ -1,10 +1,11 @@
 """The document: a schema's text, its draft, and where its references lead.
 
 Words. A *node* is a schema inside the document (an object or a boolean), with the JSON pointer of its place. Nodes are
-made when they are first met; equal places are one node. ``$ref`` to a pointer of the document itself is followed here;
-everything else (``$id``, anchors, the metaschemas of the drafts, which are bundled) is left to the library
-`referencing`. Nothing is ever fetched: a reference to a document that neither is there nor in the registry that came
-with the schema is refused by name.
+made when they are first met; equal places are one node. If asked for, equal schemas are one node, too: what is written
+out many times is then read once, and excludes its own negation. ``$ref`` to a pointer of the document itself is
+followed here; everything else (``$id``, anchors, the metaschemas of the drafts, which are bundled) is left to the
+library `referencing`. Nothing is ever fetched: a reference to a document that neither is there nor in the registry that
+came with the schema is refused by name.
 
 A *resource* is a schema with an id of its own (the root, too), with what is inside of it. What ``$dynamicRef`` and
 ``$recursiveRef`` lead to depends on the resources that the way to them leads through. So a node has a *scope*: these
@@ -18,6 +19,7 @@ Numbers are read exactly: integers of any size as int, all others as Decimal.
 from __future__ import annotations
 
 import json
+import marshal
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tokdfa.core.budget import spend
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import SchemaError, SchemaUnsupported, TokdfaError
 
 if TYPE_CHECKING:
@@ -58,6 +61,10 @@ Key = str | tuple[str, str | int | None]
 NS_PER_CHARACTER, BYTES_PER_CHARACTER, NS_PER_CHARACTER_WITH_IDS = 40, 8, 800
 #: The same of a node, and the work of a part of a reference, and of a reference that the library follows.
 NS_PER_NODE, BYTES_PER_NODE, NS_PER_PART, NS_PER_REFERENCE = 1_500, 200, 500, 100_000
+#: Keywords that lead to other schemas.
+REFERENCES = ("$ref", "$recursiveRef", "$dynamicRef")
+#: Schemas are compared as long as they are not longer together than so many times the text.
+SHARED_DEPTH = 16
 #: Nodes whose work is counted in one call.
 NODES_AT_ONCE = 16
 
@@ -130,11 +137,15 @@ class Dropped:
 class Document:
     """A schema's text, which is JSON, read, and those of other documents: a mapping of URIs to schemas, or nothing.
 
-    `asserts`: what is asserted of what the drafts leave open (`tokdfa.constraint.JsonSchema`). Raises SchemaError if it
-    is no schema, SchemaUnsupported for drafts before 4.
+    `asserts`: what is asserted of what the drafts leave open (`tokdfa.constraint.JsonSchema`). `shares`: equal schemas
+    are one node, whose pointer is that of the first. Raises SchemaError if it is no schema, SchemaUnsupported for
+    drafts before 4.
     """
 
-    def __init__(self, text: str, registry: str = "", asserts: str = "formats") -> None:
+    #: Whether schemas at several places are one node.
+    has_shared = False
+
+    def __init__(self, text: str, registry: str = "", asserts: str = "formats", shares: bool = False) -> None:
         self.asserts = asserts
         #: What any keyword is looked for in.
         self.text = text + registry
@@ -145,12 +156,19 @@ class Document:
         self.draft = declared_draft(root, DRAFT_2020, "")
         self.nodes: list[Node] = []
         self._by_identity: dict[tuple[int, Scope], Node] = {}
+        #: Draft around it and contents of a schema -> its node; the bytes of contents that may be looked at.
+        self._by_contents: dict[tuple[int, bytes], Node] = {}
+        self._contents_left = SHARED_DEPTH * len(self.text) if shares else 0
+        #: Schemas that are equal to that of their node: what is known by its identity must live as long as we do.
+        self._equals: list[Any] = []
         #: Number of a plain type (`tokdfa.json_schema.keyword_names`) -> the first schema of it: parent, itself, key.
         self.plain_places: dict[int, tuple[Node, Any, Key]] = {}
         self._registry: Any = None
         self._root_schema = root
         id_keyword = id_keyword_of(self.draft)
         self.has_ids = bool(self._documents) or f'"{id_keyword}"' in text
+        #: Without a reference ids do not matter, and the library, which takes 60 ms to import, is not needed.
+        self._refers = any(map(self.may_have, REFERENCES))
         if isinstance(root, dict) and not isinstance(root.get(id_keyword, ""), str):
             # the library would not say it so
             raise SchemaError(f"an id is a text, not {shorten(root[id_keyword])}", "", id_keyword)
@@ -179,15 +197,30 @@ class Document:
             self._by_identity[id(schema), scope] = node
             if "$schema" in schema and schema is not self._root_schema:
                 node.draft = declared_draft(schema, draft, node.pointer)
-            if self.has_ids and parent is not None and has_id(schema, node.draft):
+            if self.has_ids and parent is not None and has_id(schema, node.draft) and self._matters(schema, node.draft):
                 node.resolver = self._subresolver(node, resolver)
                 node.scope = self._enter(scope, node.resolver)
         return node
 
+    def forget_contents(self) -> None:
+        """Free what equal schemas are found by; those met later are nodes of their own."""
+        self._by_contents.clear()
+        self._contents_left = 0
+
+    def _matters(self, schema: dict[str, Any], draft: int) -> bool:
+        """Whether the id of a schema inside may lead somewhere, or is that of the document, which is an error."""
+        own = str(schema[id_keyword_of(draft)]).rstrip("#")
+        return self._refers or own in ("", str(self._root_schema.get(id_keyword_of(self.draft), "")).rstrip("#"))
+
     def may_have(self, keyword: str) -> bool:
         """Whether the keyword may stand somewhere that references lead to, in a metaschema as well."""
+        return f'"{keyword}"' in self.text or self._may_have_any
+
+    @cached_property
+    def _may_have_any(self) -> bool:
+        """Whether there may be keywords that the text does not spell plainly."""
         text = self.text
-        if f'"{keyword}"' in text or ("\\u00" in text and _ESCAPED.search(text) is not None):
+        if "\\u00" in text and _ESCAPED.search(text) is not None:
             return True
         # only a metaschema is not in the text, and no reference leads there that no URI of one is written for
         return text.count(METASCHEMAS) > len(_DECLARED.findall(text))
@@ -202,7 +235,25 @@ class Document:
     def child(self, parent: Node, schema: Any, key: Key) -> Node:
         """The node of a schema inside another one, at the keys `key`."""
         known = self._by_identity.get((id(schema), parent.scope)) if isinstance(schema, dict) else None
+        if known is None and self._contents_left > 0 and not parent.scope and parent.resolver is None:
+            return self._shared(parent, schema, key)  # what it refers to does not depend on where it stands
         return known or self._add(schema, parent, key, parent.resolver, parent.draft, parent.scope)
+
+    def _shared(self, parent: Node, schema: Any, key: Key) -> Node:
+        """The node of all schemas that are equal to a new one, the order of their members included."""
+        try:
+            contents = marshal.dumps(schema, 0)
+        except ValueError:  # it has a Decimal
+            return self._add(schema, parent, key, None, parent.draft, ())
+        self._contents_left -= len(contents)
+        known = self._by_contents.get((parent.draft, contents))
+        if known is None:
+            known = self._by_contents[parent.draft, contents] = self._add(schema, parent, key, None, parent.draft, ())
+        else:
+            self.has_shared = True
+            self._by_identity[id(schema), ()] = known
+            self._equals.append(schema)
+        return known
 
     def target(self, node: Node, keyword: str, reference: str) -> Node:
         """The node that a reference in `node` leads to. Raises SchemaError or SchemaUnsupported."""

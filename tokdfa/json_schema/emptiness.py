@@ -144,7 +144,7 @@ class Emptiness(Oracle):
         if clause is ANY_ARRAY:
             return True
         if clause.counts or clause.unique or clause.repeated:
-            return ArrayStates(self, clause).is_inhabited()
+            return clause in self.possible or self._is_possible(clause, ArrayStates(self, clause).is_inhabited())
         if clause.most is not None and clause.most < clause.least:
             return False
         if not clause.least:
@@ -172,5 +172,13 @@ class Emptiness(Oracle):
             return False
         if not (clause.demands or clause.choices) and clause.least <= len(clause.required):
             return True
+        if clause in self.possible:
+            return True
         plan = plan_object(self, clause)
-        return plan is not None and ObjectStates(self, clause, plan).is_inhabited()
+        return self._is_possible(clause, plan is not None and ObjectStates(self, clause, plan).is_inhabited())
+
+    def _is_possible(self, clause: ArrayClause | ObjectClause, found: bool) -> bool:
+        """`found`, which is remembered where no open question can change it: a "no" may rest on one."""
+        if found and not (self.widely or self.set_aside):
+            self.possible.add(clause)
+        return found

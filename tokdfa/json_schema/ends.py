@@ -20,28 +20,31 @@ class TooManyStates(Exception):
 
 
 class Ends(Generic[StateT]):
-    """Remembers the answers. `can_close`: whether a state is an end; `following`: the states that moves lead to.
+    """Remembers the answers of one automaton, with at most `most` states looked at for one.
 
     Depth first. A state that is on the way counts as dead, and is looked at again by whoever is not on the way; so a
     dead end is believed only when nothing that was met comes to an end.
     """
 
-    def __init__(
-        self, can_close: Callable[[StateT], bool], following: Callable[[StateT], Iterator[StateT]], most: int
-    ) -> None:
-        self._can_close, self._following, self._most = can_close, following, most
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._alive: dict[StateT, bool] = {}
 
-    def alive(self, state: StateT) -> bool:
-        """Whether a state can come to an end. O(states met). Raises TooManyStates past the limit."""
+    def alive(
+        self, state: StateT, can_close: Callable[[StateT], bool], following: Callable[[StateT], Iterator[StateT]]
+    ) -> bool:
+        """Whether a state can come to an end. O(states met). Raises TooManyStates past the limit.
+
+        `can_close`: whether a state is an end; `following`: the states that moves lead to.
+        """
         known = self._alive.get(state)
         if known is not None:
             return known
-        todo = [(state, self._following(state))]
+        todo = [(state, following(state))]
         met = {state}
         while todo:
             here, moves = todo[-1]
-            found = self._can_close(here)
+            found = can_close(here)
             if not found:
                 for target in moves:
                     if self._alive.get(target):
@@ -51,7 +54,7 @@ class Ends(Generic[StateT]):
                     if target not in met and target not in self._alive:
                         hold(STATE_BYTES)
                         met.add(target)
-                        todo.append((target, self._following(target)))
+                        todo.append((target, following(target)))
                         break
                 else:
                     todo.pop()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.budget import spend
-from tokdfa.json_schema.clauses import LOOKUP_WORK, NEVER, NOTHING, State, intersect_states
+from tokdfa.json_schema.clauses import ANY_OBJECT, EVERYTHING, LOOKUP_WORK, NEVER, NOTHING, State, intersect_states
 from tokdfa.json_schema.document import DRAFT_6, DRAFT_7
 from tokdfa.json_schema.keyword_names import DEMANDING
 
@@ -121,18 +121,31 @@ class Listed:
 
     def contradicts(self, clause: ObjectClause) -> bool:
         """Whether a required member has no value that is listed for it in every scope."""
-        if len(clause.scopes) < 2:
+        return self._excluded(ANY_OBJECT, clause, {})
+
+    def _excluded(self, clause: ObjectClause, other: ObjectClause, known: dict[str, State]) -> bool:
+        """`contradicts` of both clauses together. `known`: what `merge` makes of the values of `clause`, by name."""
+        if len(clause.scopes) + len(other.scopes) < 2:
             return False
-        spend(LOOKUP_WORK * (1 + len(clause.required) * len(clause.scopes)))
-        for name in clause.required:
-            found: State = frozenset()
-            for scope in clause.scopes:
-                state = scope.properties.get(name)
-                if state is None and not scope.patterns:
-                    state = scope.additional
-                if state and (found := self.merge(found, state)) is NOTHING:
-                    return True
+        names = (*clause.required, *other.required)
+        spend(LOOKUP_WORK * (1 + len(names) * (1 + len(other.scopes))))
+        for name in names:
+            found = known.get(name)
+            if found is None:
+                found = known[name] = self._merged(EVERYTHING, clause, name)
+            if self._merged(found, other, name) is NOTHING:
+                return True
         return False
+
+    def _merged(self, found: State, clause: ObjectClause, name: str) -> State:
+        """What is in a state and in that of the value of a name in each scope of a clause."""
+        for scope in clause.scopes:
+            state = scope.properties.get(name)
+            if state is None and not scope.patterns:
+                state = scope.additional
+            if state and found is not NOTHING:
+                found = self.merge(found, state)
+        return found
 
     def settle(self, clause: ObjectClause) -> list[ObjectClause]:
         """Clauses for the same objects, without the choices that what is listed decides.
@@ -142,15 +155,14 @@ class Listed:
         branches of `ObjectClause.exactly` that it tells apart are clauses.
         """
         counted = {choice for branches in clause.exactly for choice, _ in branches}
-        kept = []
+        kept, known = [], dict[str, State]()
         for choice in clause.choices:
             spend(LOOKUP_WORK * len(choice))
             left = choice
             if choice not in counted:
                 if any(self._says_nothing(alternative, clause) for alternative in choice):
                     continue
-                alone = clause._replace(choices=(), exactly=())
-                left = tuple([each for each in choice if not self.contradicts(alone.intersect(each))])
+                left = tuple([each for each in choice if not self._excluded(clause, each, known)])
                 if not left:
                     return []
             kept.append(left)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.constraint import SPELLING, JsonSchema
 from tokdfa.core import notices
 from tokdfa.core.budget import spend
-from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
+from tokdfa.errors import EmptyLanguageError, SchemaError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, intersect_states
 from tokdfa.json_schema.document import NESTED, OBJECTS, Document, Dropped, Node
 from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_NODES
@@ -65,8 +65,9 @@ def lower_and_remember(
     """
     dropped: list[Dropped] = []
     left_out: frozenset[tuple[str, str]] = frozenset()
+    shares = not constraint.lenient
     while True:
-        document = Document(constraint.text, constraint.registry, constraint.asserts)
+        document = Document(constraint.text, constraint.registry, constraint.asserts, shares)
         try:
             if not left_out:
                 for suspect in find_suspects(document, check_document(document)):
@@ -75,8 +76,14 @@ def lower_and_remember(
             oracle = ShapeBuilder(document, left_out, constraint.duplicates == "refused", items)
             lowering = _prelude(constraint.spelling).of_schema(oracle)
             program = lowering.lower(constraint, names)
+            document.forget_contents()
             return program, (*dropped, *lowering.repeatable), lowering.locations
-        except SchemaUnsupported as error:
+        except (SchemaError, SchemaUnsupported, EmptyLanguageError) as error:
+            if document.has_shared:  # once more, to name the place
+                shares = False
+                continue
+            if not isinstance(error, SchemaUnsupported):
+                raise
             place = (error.pointer, error.keyword)
             while place in left_out and place[0]:
                 place = _enclosing(place[0])  # what was dropped does not help: the keyword around it goes, too

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from tokdfa.core.budget import spend
 from tokdfa.json_schema.array_states import ArrayStates, Items
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 #: Work and memory (`tokdfa.core.budget`) of writing an item.
 ITEM_WORK, ITEM_BYTES = 5_000, 500
-#: Places of a chain that are written at once.
-AT_ONCE = 16
+#: Places of a chain that are written from the start, and at once when one is reached that is not written.
+FROM_START, AT_ONCE = 4, 16
 
 
 def lower_array(writer: ValueWriter, clause: ArrayClause) -> int:
@@ -38,7 +39,8 @@ class _Chain:
     """The code of one array by the number of its items alone."""
 
     def __init__(self, writer: ValueWriter, clause: ArrayClause) -> None:
-        self.writer, self.clause = writer, clause
+        self.writer: ValueWriter = proxy(writer)  # which keeps what it is to write later
+        self.clause = clause
         has_value = writer.oracle.has_value
         self.most = clause.most
         spend(LOOKUP_WORK * len(clause.prefix))
@@ -54,7 +56,7 @@ class _Chain:
         """The place at which the array is read."""
         writer, starts = self.writer, []
         if self.most is None or self.most > 0:
-            starts.append(writer.value(self.clause.at(0), self._after(1, AT_ONCE)))
+            starts.append(writer.value(self.clause.at(0), self._after(1, FROM_START)))
         if self.clause.least == 0:
             starts.append(writer.no_item)
         return writer.read(writer.bracket, writer.any_of(starts))
@@ -95,7 +97,7 @@ class _StateLowering:
     """The code of one array whose items are counted by what they are, or have to differ."""
 
     def __init__(self, writer: ValueWriter, clause: ArrayClause) -> None:
-        self.writer = writer
+        self.writer: ValueWriter = proxy(writer)
         self.states = ArrayStates(writer.oracle, clause)
         self._frames: dict[Items, int] = {}
 

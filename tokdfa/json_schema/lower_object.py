@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from tokdfa.core.budget import spend
 from tokdfa.json_schema.clauses import ANY_STRING, LOOKUP_WORK
@@ -41,7 +42,7 @@ class ObjectWriter(ValueWriter):
 
     def write_object(self, clause: ObjectClause) -> int:
         """The place at which an object of a clause that some object meets is read, before RETURN."""
-        plan = plan_object(self.oracle, clause)
+        plan: ObjectPlan | None = self.oracle.plans.pop(clause, None) or plan_object(self.oracle, clause)
         assert plan is not None
         if self.oracle.distinct and plan.may_repeat:
             self.open_names = "limited" if plan.is_limited or self.open_names == "limited" else "endless"
@@ -196,7 +197,8 @@ class _RequiredFirst:
         places: list[tuple[int, int]],
         first: list[int],
     ) -> None:
-        self.writer, self.plan, self.table, self.places = writer, plan, table, places
+        self.writer: ObjectWriter = proxy(writer)  # which keeps what it is to write later
+        self.plan, self.table, self.places = plan, table, places
         #: So many are first in the plan, too: up to there both orders are the same.
         self.first, self.begin = first, next(count for count, index in enumerate(first) if count != index)
 
@@ -260,7 +262,8 @@ class _StateLowering:
     """The code of one object whose members are counted, demanded, or come in any order."""
 
     def __init__(self, writer: ObjectWriter, clause: ObjectClause, plan: ObjectPlan) -> None:
-        self.writer, self.plan = writer, plan
+        self.writer: ObjectWriter = proxy(writer)
+        self.plan = plan
         self.states = ObjectStates(writer.oracle, clause, plan, writer.any_order)
         self.tables = writer.tables_of(plan)
         self._places: dict[Members, int] = {}

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from functools import lru_cache, partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Self
+from weakref import proxy
 
 import numpy as np
 
@@ -119,21 +121,14 @@ class ValueWriter(ProgramBuilder, ABC):
             frame, state = waiting[-1]
             at = len(waiting) - 1
             if state in self.may_wait and len(self.code) >= 3 * at_once:
-                self.entries[frame] = self.lazy(partial(self.write_frame, state))
+                self.entries[frame] = self.lazy(partial(methodcaller("write_frame", state), proxy(self)))
             else:
                 self.entries[frame] = self.write_frame(state)
             del waiting[at]  # not before: an error leaves it to whoever writes next
 
     def lazy(self, make: Callable[[], int]) -> int:
         """As that of a builder; the frames that the code calls are written with it."""
-
-        def make_all() -> int:
-            place = make()
-            self.write_waiting()
-            self.note_open_names()
-            return place
-
-        return super().lazy(make_all)
+        return super().lazy(partial(_make_all, proxy(self), make))
 
     def note_open_names(self) -> None:
         """Note whether the code written since this was asked calls for values of any kind, if no name may come twice.
@@ -226,10 +221,10 @@ class ValueWriter(ProgramBuilder, ABC):
             return self.counted(strings.min_length, strings.max_length, following)
         plain, low, high = strings.apart
         if not low and high is None:
-            return self.read(self.terminal(self._string_text(plain)), following)
+            return self.read(self.terminal(_string_text(plain, self.escapes, self.spelled_by)), following)
         key = strings, following
         if key not in self._counted:
-            write = partial(self._count_string, strings, following)
+            write = partial(methodcaller("_count_string", strings, following), proxy(self))
             self._counted[key] = self.lazy(write) if strings.is_easy else write()
         return self._counted[key]
 
@@ -238,12 +233,14 @@ class ValueWriter(ProgramBuilder, ABC):
         plain, low, high = strings.apart
         found = _counted_automaton(plain, self.escapes)
         if found is None or (low and not found[1].has_all):
-            return self.read(self.terminal(self._string_text(strings)), following)
+            return self.read(self.terminal(_string_text(strings, self.escapes, self.spelled_by)), following)
+
+        escapes, spelled_by = self.escapes, self.spelled_by  # and not the writer: vocabularies keep terminals
 
         def bounded(low: int, high: int | None) -> Terminal:
-            return self._string_text(plain._replace(min_length=low, max_length=high))
+            return _string_text(plain._replace(min_length=low, max_length=high), escapes, spelled_by)
 
-        text = self._string_text(plain)
+        text = _string_text(plain, escapes, spelled_by)
         key = text.key + b" counted"
         counted = Terminal(text.label, key, lambda: found[0], bounded=bounded, spelled_by=text.spelled_by)
         return self.counted(low, high, following, self.terminal(counted), found[0].state_count)
@@ -266,13 +263,21 @@ class ValueWriter(ProgramBuilder, ABC):
         may_wait = not (may_be_refused or written) and (len(numbers) == 1 or is_surely_small(normal, shift))
         return Terminal("number", key, make, may_wait=may_wait, spelled_by=SPELLED_BY)
 
-    def _string_text(self, strings: StringSet) -> Terminal:
-        said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
-        label = " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
-        key = b"json string " + self.escapes.encode() + strings.key
-        most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
-        make = partial(string_automaton, strings, self.escapes, most)
-        return Terminal(label, key, make, may_wait=strings.is_easy, spelled_by=self.spelled_by)
+
+def _string_text(strings: StringSet, escapes: Escapes, spelled_by: bytes | None) -> Terminal:
+    said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
+    label = " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
+    key = b"json string " + escapes.encode() + strings.key
+    most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
+    make = partial(string_automaton, strings, escapes, most)
+    return Terminal(label, key, make, may_wait=strings.is_easy, spelled_by=spelled_by)
+
+
+def _make_all(writer: ValueWriter, make: Callable[[], int]) -> int:
+    place = make()
+    writer.write_waiting()
+    writer.note_open_names()
+    return place
 
 
 def _name(document: Document, state: State) -> str:

@@ -121,6 +121,8 @@ def _check(root: Any, draft: int, mixed: bool) -> set[str]:
             check = get(keyword)
             if check is None:
                 unknown.add(keyword)
+            elif value.__class__ is str and (check is _text or (check is _type and value in NAMES_OF_TYPES)):
+                continue  # as most are
             elif below := check(value):
                 waiting.extend(below)
         if draft == DRAFT_4 and not BOUNDED.keys().isdisjoint(schema):
@@ -166,6 +168,8 @@ def _parts(schema: dict[str, Any], keyword: str, draft: int) -> list[tuple[str, 
     try:
         found = list(check(value)) if check else []
     except ValueError:
+        return []
+    if not found:
         return []
     here = escape_key(keyword)
     if any(value is each for each in found):

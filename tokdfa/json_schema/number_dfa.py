@@ -27,7 +27,6 @@ Without exponents: 8, 8, 17, 4 and 124.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -39,9 +38,9 @@ from tokdfa.automata.liveness import trim_table
 from tokdfa.constraint import Regex
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema.number_plan import FRACTION, MAX_LISTED, STATE_LIMIT, remainder_states
-from tokdfa.json_schema.number_set import Number, NumberSet, written_out
-from tokdfa.json_schema.number_states import COLUMNS, explore_states
+from tokdfa.json_schema.number_exploration import COLUMNS, explore_states
+from tokdfa.json_schema.number_plan import MAX_LISTED, STATE_LIMIT, remainder_states
+from tokdfa.json_schema.number_set import NumberSet, written_out
 from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
@@ -61,20 +60,8 @@ SURE_DIGITS, SURE_PLAIN_DIGITS = 100, 10_000
 NS_PER_SET, NS_PER_AUTOMATON = 30_000, 60_000
 
 
-def _from_exponent(least: int) -> str:
-    """The pattern of an exponent from a digit to `EXPONENT_LIMIT`."""
-    return rf"[eE]\+?0*([{least}-9]|[1-9][0-9]|[12][0-9]{{2}}|30[0-7])"
-
-
-#: Plain texts of whole numbers from a bound on.
-_WHOLE: dict[Number | None, str] = {None: "-?(0|[1-9][0-9]*)", 0: "(-?0|[1-9][0-9]*)", 1: "[1-9][0-9]*"}
 #: A point behind a whole number, by whether its texts are plain.
 _POINT = {None: "([.]0+)?", True: "", False: "[.]0+"}
-#: Texts with exponents: of zero, of natural numbers, and of whole numbers from a bound on.
-_ZERO = r"0(\.0+)?([eE][+-]?[0-9]+)?"
-_PLACES = "|".join(rf"[0-9]{{{place - 1}}}[1-9]{_from_exponent(place)}" for place in range(1, FRACTION + 1))
-_NATURAL = rf"0\.({_PLACES})|[1-9][0-9]*(\.({_PLACES})|(\.0+)?({_from_exponent(0)}|[eE]-0+)?)"
-_WITH_EXPONENTS: dict[Number | None, str] = {None: f"-?({_ZERO}|{_NATURAL})", 0: f"-?{_ZERO}|{_NATURAL}", 1: _NATURAL}
 
 #: uint8, shape (256,): the column of each byte in tables of numbers.
 BYTE_CLASS = np.zeros(256, dtype=np.uint8)
@@ -92,28 +79,23 @@ def number_dfa(numbers: NumberSet, shift: int = SHIFT) -> Dfa:
     normal = numbers.normal
     if normal is None:
         return Dfa.empty()
-    if (pattern := everyday_pattern(normal, shift)) is not None:
-        return compile_dfa(Regex(pattern))
     if listed := _list_multiples(normal):
         return numbers_dfa(listed, -1)
     table, accepting, is_small = explore_states(normal, shift)
     dfa = trim_table(table, BYTE_CLASS, accepting, 0)
-    return dfa if is_small else minimize(dfa)
+    return dfa if is_small and not _is_everyday(normal, shift) else minimize(dfa)
 
 
-def everyday_pattern(normal: NumberSet, shift: int) -> str | None:
-    """The same as a pattern, if there is one: all numbers, and whole ones with no bound but 0 or 1 below. So that most
-    schemas have numbers without the kernels of this module.
+def _is_everyday(normal: NumberSet, shift: int) -> bool:
+    """Whether most schemas have such numbers, so that the minimal automaton is worth its time: all numbers, and whole
+    ones with no bound but 0 or 1 below.
     """
     is_free = normal.high is None and not normal.not_multiples and normal.integer is None
     if not is_free or normal.multiples not in ((), (1,)) or normal.low not in (None, 0, 1) or normal.low_open:
-        return None
+        return False
     if not normal.multiples:
-        is_known = normal.low is None and normal.plain is None
-        return _WHOLE[None] + "(\\.[0-9]+)?" + ("([eE][+-]?[0-9]+)?" if shift >= 0 else "") if is_known else None
-    if shift >= 0 and normal.plain is not True:
-        return _WITH_EXPONENTS[normal.low] if normal.plain is None and shift == SHIFT else None
-    return _WHOLE[normal.low] + _POINT[normal.plain]
+        return normal.low is None and normal.plain is None
+    return shift < 0 or normal.plain is True or (normal.plain is None and shift == SHIFT)
 
 
 def numbers_dfa(sets: Sequence[NumberSet], shift: int = SHIFT) -> Dfa:
@@ -211,8 +193,3 @@ def _join_neighbours(sets: list[NumberSet], least: int) -> list[NumberSet]:
             else:
                 answer.append(NumberSet(low=run[0], high=run[-1], plain=plain, multiples=(1,)))  # a normal form
     return answer
-
-
-def _warm_up() -> None:
-    """Compile every kernel of number sets."""
-    numbers_dfa([NumberSet(low=2, multiples=(3,)), NumberSet(high=Decimal("-0.5"))])

@@ -71,7 +71,7 @@ class ObjectStates:
         self.start = Members(0, 0, 0, self.choices.start if self.choices else ())
         #: Whether names come in any order, and nothing but them decides what may follow, and that is never a dead end.
         self.is_free = any_order and plan.most is None and not clause.demands and self.choices is None
-        self._ends = Ends(self.can_close, self._following, MAX_STATES)
+        self._ends = Ends[Members](MAX_STATES)
         #: How many names are declared.
         self.declared = len(plan.names) - plan.remembered
         #: Position -> the last index of the window that begins there: the next required name.
@@ -226,7 +226,7 @@ class ObjectStates:
         if self.is_free:
             state = self.start  # what completes the object from there, less the names that were, completes this one
         try:
-            return self._ends.alive(self._alike(state))
+            return self._ends.alive(self._alike(state), self.can_close, self._following)
         except TooManyStates:
             place = self.oracle.document.root.pointer
             raise SchemaUnsupported("too many ways to count members", place, "minProperties") from None

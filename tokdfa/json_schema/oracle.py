@@ -36,6 +36,7 @@ from tokdfa.json_schema.string_set import StringSet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tokdfa.json_schema.clauses import ArrayClause, ObjectClause
     from tokdfa.json_schema.document import Document, Node
 
 #: Further out than any loop comes back to.
@@ -99,6 +100,10 @@ class Oracle(ABC):
         self.asked: dict[State, int] = {}
         #: States that are empty if the states asked are, up from some place in `asked`.
         self.doubtful: dict[State, int] = {}
+        #: Clauses that take an automaton to see that they have a value, of which that is known.
+        self.possible: set[ArrayClause | ObjectClause] = set()
+        #: Plans that were made before their objects are written.
+        self.plans: dict[ObjectClause, Any] = {}
 
     @cached_property
     def listed(self) -> Listed:

@@ -41,7 +41,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tokdfa.errors import RegexUnsupported, UnsupportedConstraint
-from tokdfa.regex.parse import parse
 from tokdfa.regex.syntax_tree import Alternation, Assertion, Concat, Node
 
 
@@ -52,6 +51,8 @@ def parse_pattern(pattern: str, wide: bool = False) -> Node:
     It is found where all readings find the pattern; if `wide`, where any does.
     Raises RegexSyntaxError, UnsupportedConstraint, or LimitExceeded (`tokdfa.regex.parse` has the limits).
     """
+    from tokdfa.regex.parse import parse
+
     # what only looks like look-around, such as `[(?=]`, is read as if it were: then fewer texts are taken
     dialect = "ecma with look-around" if "(?=" in pattern or "(?!" in pattern else "ecma"
     try:

@@ -4,7 +4,7 @@ The program of a schema (`tokdfa.program.program`) is read as rules, so the gram
 nothing of a schema is interpreted twice. A frame is a nonterminal, and so is a place where a text may go on in several
 ways, or that several places lead to; what lies between is one right side. So "read t, call f, go on at r" is ``q -> t f
 r``, and a chain of members or items, which ends where its frame does, is right recursion, which the parser runs in one
-row (`tokdfa.backends.earley_trie.earley_rows`).
+row (`tokdfa.backends.earley_trie.rows`).
 
 *Lexemes.* A text is a lexeme with the automaton that its key names; names and counted strings become lexemes as
 `tokdfa.json_schema.lexemes` says, counted strings of a pattern those of its product with the length. The names that one
@@ -59,16 +59,12 @@ from tokdfa.regex.expression import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.document import Dropped
     from tokdfa.program.program import Escapes, Program, Terminal
-    from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: A symbol while rules are written: a lexeme is a negative number, a nonterminal one from 0 on.
 Symbol: TypeAlias = int
-#: Makes an automaton, and says in which state it starts.
-MakeAutomaton: TypeAlias = "Callable[[], tuple[Dfa | LazyDfa, int]]"
 
 BLANKS = frozenset(b" \t\n\r")
 

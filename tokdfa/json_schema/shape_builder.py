@@ -271,9 +271,12 @@ class ShapeBuilder(Emptiness):
         for kind in ("numbers", "strings", "arrays", "objects"):
             # types are apart: branches that share numbers may still be told apart as objects
             parts = [Shape(**{kind: getattr(shape, kind)}) for shape in shapes]
+            if sum(not part.is_nothing for part in parts) < 2:
+                found += parts
+                continue
             whole = [at for at, part in enumerate(parts) if getattr(part, kind) == getattr(ANYTHING, kind)]
             # what was loosened may hold less than it seems to: then its complement is not empty
-            if sum(getattr(self.negated(states[at]), kind) == getattr(Shape(), kind) for at in whole) < 2:
+            if len(whole) < 2 or sum(not getattr(self.negated(states[at]), kind) for at in whole) < 2:
                 found += self._one_of_type(node, kind, states, parts)
         return check_size(unite(found), node, "oneOf")
 

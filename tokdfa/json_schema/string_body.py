@@ -64,7 +64,7 @@ class Body(Encoding):
 
     def char_set(self, ranges: Ranges, program: Program) -> int:
         """The value of one code point out of `ranges`, in any spelling."""
-        return program.include(spelling_program(ranges, self.escapes))
+        return program.embed(spelling_program(ranges, self.escapes))
 
     def literal(self, text: bytes, program: Program) -> int:
         """The value of exactly `text` (UTF-8), in any spelling."""
@@ -112,7 +112,7 @@ def spelling_program(code_points: Ranges, escapes: Escapes) -> Program:
     """
     if parts := split_large(code_points):
         program = Program()
-        program.union([program.include(spelling_program(part, escapes)) for part in parts])
+        program.union([program.embed(spelling_program(part, escapes)) for part in parts])
         return program
     valid = difference(code_points, SURROGATES)
     escaped = valid if escapes == "all" else intersection(valid, MUST_ESCAPE)

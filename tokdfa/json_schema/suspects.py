@@ -66,7 +66,7 @@ def find_suspects(document: Document, unknown: Iterable[str]) -> Iterator[Suspec
     """The suspects of a document without errors. `unknown`: the keywords that are none of their draft."""
     text, asserts_formats = document.text, document.asserts != "required"
     has_dependencies = '"dependencies"' in text and document.asserts != "all"
-    has_formats = asserts_formats and not set(_FORMAT.findall(text)) <= KNOWN_FORMATS
+    has_formats = asserts_formats and '"format"' in text and not set(_FORMAT.findall(text)) <= KNOWN_FORMATS
     root, mixed = document.root.schema, is_mixed(document)
     drafts = range(len(DRAFT_NAMES)) if mixed else (document.draft,)
     is_odd = any(word == "nullable" or _reason(word, draft) for word in unknown for draft in drafts)
@@ -80,9 +80,7 @@ def find_suspects(document: Document, unknown: Iterable[str]) -> Iterator[Suspec
         elif keyword not in CHECKS[draft]:
             reason = _reason(keyword, draft)
         elif keyword == "format" and asserts_formats and value not in KNOWN_FORMATS:
-            near = get_close_matches(value, KNOWN_FORMATS, n=1, cutoff=LIKENESS_OF_FORMATS)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            reason = f"{value!r} is no known format, so it is ignored{hint}"
+            reason = _reason_of_format(value)
         elif keyword == "dependencies" and has_dependencies and draft > DRAFT_7:
             reason = f'{DRAFT_NAMES[draft]} ignores it; declare draft 7 by $schema, or compile with asserts="all"'
         if reason:
@@ -102,3 +100,11 @@ def _reason(keyword: str, draft: int) -> str:
     near = get_close_matches(word, of_length, n=1, cutoff=LIKENESS)
     meant = ALIASES.get(word) or "".join(map(_DEMANDING.__getitem__, near))
     return f"no draft has it, so it is ignored; did you mean {meant!r}?" if meant else ""
+
+
+@lru_cache(4096)
+def _reason_of_format(name: str) -> str:
+    """What to say of a format that is not known."""
+    near = get_close_matches(name, KNOWN_FORMATS, n=1, cutoff=LIKENESS_OF_FORMATS)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{name!r} is no known format, so it is ignored{hint}"

@@ -20,9 +20,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tokdfa.lab.notebook import compare, find_kind, load_config, open_run, paired, plot, results, run_experiment
+    from tokdfa.lab.notebook import (
+        compare,
+        find_kind,
+        load_config,
+        open_run,
+        paired,
+        plot,
+        results,
+        run_experiment,
+        speed_and_skew,
+    )
 
-__all__ = ["compare", "find_kind", "load_config", "open_run", "paired", "plot", "results", "run_experiment"]
+__all__ = [
+    "compare",
+    "find_kind",
+    "load_config",
+    "open_run",
+    "paired",
+    "plot",
+    "results",
+    "run_experiment",
+    "speed_and_skew",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.report.compare import compare_runs
 from tokdfa.lab.report.contents import build_charts
 from tokdfa.lab.report.data import RunData
+from tokdfa.lab.report.speed_and_skew import together
 from tokdfa.lab.run.execute import run
 from tokdfa.lab.run.store import Run, open_run
 
@@ -26,7 +27,17 @@ if TYPE_CHECKING:
     from tokdfa.lab.declare.results import Results
     from tokdfa.lab.report.compare import Comparison
 
-__all__ = ["compare", "find_kind", "load_config", "open_run", "paired", "plot", "results", "run_experiment"]
+__all__ = [
+    "compare",
+    "find_kind",
+    "load_config",
+    "open_run",
+    "paired",
+    "plot",
+    "results",
+    "run_experiment",
+    "speed_and_skew",
+]
 
 
 def run_experiment(experiment: str | Path | ExperimentConfig, folder: str | Path | None = None) -> Run:
@@ -42,6 +53,19 @@ def run_experiment(experiment: str | Path | ExperimentConfig, folder: str | Path
 def results(measured: Run | str | Path) -> Results:
     """What a run has found, by the columns that its kind declares: ``rows()`` is a table of pandas."""
     return RunData.read(_opened(measured)).declared
+
+
+def speed_and_skew(measured: Run | str | Path) -> Results:
+    """What each strategy costs, and how far it bends a model's distribution: of an experiment on backends that measures
+    ``skew`` beside them, such as ``families``. ``rows()`` has a row for each tokenizer and strategy,
+    ``rows("grammars")`` the costs on grammars.
+
+    Raises ArgumentError if the run has not measured both.
+    """
+    found = together(RunData.read(_opened(measured)))
+    if found is None:
+        raise ArgumentError("this run has not measured both backends and their skew; experiments/families.yaml does")
+    return found
 
 
 def plot(measured: Run | str | Path, chart: str = "") -> Chart:

@@ -8,9 +8,11 @@ What is written so far, and how more is written when it is first needed, is a `G
 
 from __future__ import annotations
 
-from operator import attrgetter, itemgetter
+from functools import partial
+from operator import attrgetter, itemgetter, methodcaller
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Self
+from weakref import proxy
 
 from tokdfa.errors import EmptyLanguageError
 from tokdfa.program.json_text import escapes_of, string_terminal
@@ -263,7 +265,8 @@ class ProgramBuilder(GrowingCode):
             if whole > cap:
                 rest = None if maximum is None else maximum - cap
                 # a string so long is rarely read, and its maximum may be so high that nobody could write all its code
-                on = self.lazy(lambda: self.counted(minimum - cap, rest, following, terminal, states))
+                go_on = methodcaller("counted", minimum - cap, rest, following, terminal, states)
+                on = self.lazy(partial(go_on, proxy(self)))
             begin = len(self.arguments)
             self.arguments.extend((text, minimum, cap, on, beyond))
             found = self._places[key] = self._append(COUNTED, begin, following)
@@ -273,7 +276,8 @@ class ProgramBuilder(GrowingCode):
         """LAZY: where `make` says, which writes the code with this builder and returns the place to go on at.
 
         It is called once, when the instruction is first to be read; if it raises, that is raised where the text is
-        read, and it is called again when the instruction is needed again.
+        read, and it is called again when the instruction is needed again. As the builder keeps it, it refers to the
+        builder by `weakref.proxy`: otherwise only the garbage collector would free both.
         """
         self.makes.append(make)
         return self._append(LAZY, len(self.makes) - 1, 0)

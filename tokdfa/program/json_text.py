@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.core.jit import kernel
+from tokdfa.program.characters import count_least, find_begins
 from tokdfa.program.program import Escapes, Terminal
 
 if TYPE_CHECKING:
@@ -127,65 +127,8 @@ def read_characters(dfa: Dfa) -> Characters | None:
     if dfa.start != 0:
         return None
     strings = string_dfa("all")  # it reads what the one with fewer escapes reads, with the same characters
-    met = np.zeros((dfa.state_count, strings.state_count), dtype=np.bool_)
-    begins, least = np.zeros((2, dfa.state_count), dtype=np.int32)
-    automaton = dfa.transitions.copy(), dfa.byte_class.copy(), dfa.accepting.copy()
-    pairs = np.zeros((met.size, 2), dtype=np.int32)
-    found = _read_characters_kernel(*automaton, strings.byte_table(), met, pairs, begins, least)
-    return None if found < 0 else Characters(begins, least, bool(found))
-
-
-@kernel
-def _read_characters_kernel(  # type: ignore[no-untyped-def]
-    table, byte_class, accepting, strings, met, todo, begins, least
-):
-    """Fill `begins` and `least`. `has_all`, or -1 where a state has no answer.
-
-    `strings`: the table of any string, by byte; `met`, `todo`: room for all pairs of a state here and one of that.
-    """
-    states, classes = table.shape
-    met[0, START], todo[0, 0], todo[0, 1] = True, 0, START
-    count, done = 1, 0
-    while done < count:
-        state, string = todo[done, 0], todo[done, 1]
-        done += 1
-        begins[state] |= 1 if string == BODY else 2
-        for byte in range(256):
-            target, following = table[state, byte_class[byte]], strings[string, byte]
-            if target < 0:
-                continue
-            if following < 0:
-                return -1
-            if not met[target, following]:
-                met[target, following] = True
-                todo[count, 0], todo[count, 1] = target, following
-                count += 1
-    for state in range(states):
-        if begins[state] == 3:
-            return -1
-        begins[state] &= 1
-        least[state] = 0 if accepting[state] else states
-    changed = True
-    while changed:
-        changed = False
-        for state in range(states - 1, -1, -1):
-            for column in range(classes):
-                target = table[state, column]
-                if target < 0:
-                    continue
-                here = least[target] + (0 if accepting[target] else begins[state])
-                if here < least[state]:
-                    least[state] = here
-                    changed = True
-    for state in range(states):
-        has_more = begins[state] == 0
-        for column in range(classes):
-            target = table[state, column]
-            if target >= 0 and not accepting[target] and least[target] <= least[state]:
-                has_more = True
-        if not has_more:
-            return 0
-    return 1
+    begins = find_begins(dfa, strings.byte_table(), BODY)
+    return None if begins is None else Characters(begins, *count_least(dfa, begins))
 
 
 _ESCAPES_OF: dict[bytes, Escapes] = {string_terminal(escapes).key: escapes for escapes in STATE_COUNTS}

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from tokdfa.errors import UnsupportedConstraint
 from tokdfa.grammar.cfg import Lexeme, SchemaTexts, SpecialTokens
@@ -138,7 +139,7 @@ class _Lowering:
             )
         builder, program = self.builder, self.schema(texts)
         frame = builder.frame(f"{texts.name}:{texts.line}:{texts.column}")
-        write = partial(link, builder, program)
+        write = partial(link, proxy(builder), program)
         builder.enter(frame, write() if at_once else builder.lazy(write))
         return frame
 

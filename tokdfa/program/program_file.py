@@ -3,8 +3,8 @@
 Loading spares reading the grammar and building automata; rows are made anew as they are needed. A program knows no
 vocabulary, so one file serves all. Automata that are lazy are written with all their states, if these are not too many.
 
-Reading trusts nothing that could lead a kernel outside its arrays: digest, shapes and ranges are checked. An automaton
-out of a program's file is known in the pool by its content, so a file cannot pass it off as another one.
+Reading trusts nothing that could lead compiled code outside its arrays: digest, shapes and ranges are checked. An
+automaton out of a program's file is known in the pool by its content, so a file cannot pass it off as another one.
 """
 
 from __future__ import annotations

@@ -22,10 +22,11 @@ import numpy as np
 from tokdfa.core.locks import cached_property, new_lock
 from tokdfa.errors import VocabularyError
 from tokdfa.mask import Mask, allocate_mask, check_mask
-from tokdfa.proper.adjacent_pairs import first_merge
-from tokdfa.proper.derivations import merge_letters
-from tokdfa.proper.intervals import add_listed_kernel, predecessor_side
+from tokdfa.proper.adjacent_pairs import AdjacentPairs
+from tokdfa.proper.bpe import merge_letters
+from tokdfa.proper.intervals import BorderSide
 from tokdfa.proper.merge_rules import letter_tokens
+from tokdfa.proper.merge_tree import build_merge_tree
 from tokdfa.proper.whole_pieces import build_whole_pieces
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from tokdfa.proper.byte_fallback import ByteFallback
     from tokdfa.proper.derivations import Derivations
-    from tokdfa.proper.intervals import IntervalLists, Side
+    from tokdfa.proper.intervals import IntervalLists
     from tokdfa.proper.merge_rules import Int32, MergeRules
     from tokdfa.proper.merge_tree import MergeTree
     from tokdfa.proper.whole_pieces import WholePieces
@@ -113,9 +114,20 @@ class Canonicity:
         return np.flatnonzero(candidates & ~self.derivations.is_proper).astype(np.int32)
 
     @cached_property
-    def predecessors(self) -> Side:
-        """What `list_predecessors_kernel` needs to tell which tokens a given one may not follow; made at first use."""
-        return predecessor_side(self.rules, self.derivations, self.fallback)
+    def pairs(self) -> AdjacentPairs:
+        """Which pairs of tokens may stand side by side, without lists; made at first use."""
+        return AdjacentPairs(self.rules, self.derivations)
+
+    @cached_property
+    def predecessors(self) -> BorderSide:
+        """Which tokens a given one may not follow, without lists; made at first use."""
+        return BorderSide(self.rules, self.derivations, self.right_tree, is_left=False)
+
+    @cached_property
+    def right_tree(self) -> MergeTree:
+        """The merge tree of right parts; made at first use."""
+        silent = np.zeros(0, dtype=np.int32) if self.fallback is None else self.fallback.used_tokens()
+        return build_merge_tree(self.derivations, silent, side="right")
 
     @cached_property
     def whole_piece_encodings(self) -> dict[int, tuple[int, ...]]:
@@ -182,7 +194,8 @@ class Canonicity:
 
     def prepare(self) -> None:
         """Make what automata need and what is otherwise made at first use: 20 to 100 ms, once."""
-        for part in (self.usable, self.predecessors, self.text_trie.ranked_nodes, self.whole_piece_trie.ranked_nodes):
+        tries = self.text_trie, self.whole_piece_trie
+        for part in (self.usable, self.pairs, self.predecessors, *(trie.ranked_nodes for trie in tries)):
             assert part is not None
 
     def state_of(self, token: int) -> int:
@@ -198,7 +211,7 @@ class Canonicity:
         """
         if self.state_of(left) < 0 or self.state_of(right) < 0 or not (self.usable[left] and self.usable[right]):
             return False
-        return first_merge(self.rules, self.derivations, left, right) < 0
+        return self.pairs.first_merge(left, right) < 0
 
     def forbidden(self, token: int) -> tuple[Int32, Int32]:
         """(starts, ends) of the intervals of `MergeTree` numbers that may not follow `token`. Views, int32.
@@ -245,8 +258,8 @@ class Canonicity:
         """The packed mask of a state, kept until `mask_bytes` are full, and found by `token` from now on."""
         kept = self._mask_of.get(state)
         if kept is None:
-            kept, lists = allocate_mask(self.size), self.lists
-            add_listed_kernel(state, lists.list_starts, lists.starts, lists.ends, self.merge_tree.order, kept)
+            kept = allocate_mask(self.size)
+            self.lists.add_listed(state, self.merge_tree.order, kept)
             kept.flags.writeable = False
         with self._lock:
             if (len(self._mask_of) + 1) * kept.nbytes > self.mask_bytes:

@@ -26,13 +26,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.core.jit import kernel
-from tokdfa.proper.merge_rules import MergeRules, find_rule_kernel
+from tokdfa.proper import bpe
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.proper.merge_rules import Int32
+    from tokdfa.proper.merge_rules import Int32, MergeRules
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,97 +76,8 @@ def derive_tokens(rules: MergeRules) -> Derivations:
 
     0.03 s for Mistral v1, 0.2 s for Llama 3.
     """
-    left, right, rank, level = (np.full(rules.size, -1, dtype=np.int32) for _ in range(4))
-    is_proper = np.zeros(rules.size, dtype=np.bool_)
-    _derive_tokens_kernel(
-        *(rules.spelling, rules.spelling_starts, rules.row_starts),
-        *(rules.left, rules.right, rules.result, rules.rank),
-        *(left, right, rank, level, is_proper),
-    )
+    is_proper, left, right, rank, level = bpe.derive_tokens(rules)
     left_level, right_level = np.where(left >= 0, level[left], -1), np.where(right >= 0, level[right], -1)
     rest_after_left = np.maximum(rank, np.where(right_level >= left_level, right_level, -1)).astype(np.int32)
     rest_after_right = np.maximum(rank, np.where(left_level > right_level, left_level, -1)).astype(np.int32)
     return Derivations(is_proper, left, right, rank, level, rest_after_left, rest_after_right)
-
-
-def merge_letters(rules: MergeRules, letters: npt.ArrayLike) -> Int32:
-    """The tokens that merging makes of `letters` (token ids), int32. O(letters x (letters + log rules))."""
-    symbols = np.array(letters, dtype=np.int32)
-    scratch = np.empty(len(symbols), dtype=np.int32)
-    last = np.empty(2, dtype=np.int32)
-    count = _merge_symbols_kernel(symbols, scratch, rules.row_starts, rules.right, rules.result, rules.rank, last)
-    return symbols[:count]
-
-
-@kernel
-def _merge_symbols_kernel(symbols, pair_rules, row_starts, rule_right, rule_result, rule_rank, last):  # type: ignore[no-untyped-def]
-    """Merge `symbols` in place; returns how many are left. `pair_rules`: scratch of the same length.
-
-    last[0] = the rule of the last merge (-1: none), last[1] = the greatest rank of any merge. Scanning all pairs for
-    the lowest rank is quadratic, and the fastest way for the lengths that tokens have.
-    """
-    count = len(symbols)
-    last[0], last[1] = -1, -1
-    for k in range(count - 1):
-        pair_rules[k] = find_rule_kernel(symbols[k], symbols[k + 1], row_starts, rule_right)
-    while True:
-        best = -1
-        for k in range(count - 1):
-            rule = pair_rules[k]
-            if rule >= 0 and (best < 0 or rule_rank[rule] < rule_rank[pair_rules[best]]):
-                best = k
-        if best < 0:
-            return count
-        rule = pair_rules[best]
-        last[0], last[1] = rule, max(last[1], rule_rank[rule])
-        symbols[best] = rule_result[rule]
-        count -= 1
-        for k in range(best + 1, count):
-            symbols[k] = symbols[k + 1]
-        for k in range(best + 1, count - 1):
-            pair_rules[k] = pair_rules[k + 1]
-        if best > 0:
-            pair_rules[best - 1] = find_rule_kernel(symbols[best - 1], symbols[best], row_starts, rule_right)
-        if best < count - 1:
-            pair_rules[best] = find_rule_kernel(symbols[best], symbols[best + 1], row_starts, rule_right)
-
-
-@kernel
-def _derive_tokens_kernel(  # type: ignore[no-untyped-def]
-    spelling,
-    spelling_starts,
-    row_starts,
-    rule_left,
-    rule_right,
-    rule_result,
-    rule_rank,
-    left,
-    right,
-    rank,
-    level,
-    is_proper,
-):
-    """Fill left, right, rank, level (given as -1) and is_proper (given as False) of every token."""
-    longest = 0
-    for token in range(len(left)):
-        longest = max(longest, spelling_starts[token + 1] - spelling_starts[token])
-    symbols = np.empty(longest, dtype=np.int32)
-    pair_rules = np.empty(longest, dtype=np.int32)
-    last = np.empty(2, dtype=np.int32)
-    for token in range(len(left)):
-        begin, end = spelling_starts[token], spelling_starts[token + 1]
-        if begin == end:
-            continue
-        length = end - begin
-        for k in range(length):
-            symbols[k] = spelling[begin + k]
-        count = _merge_symbols_kernel(
-            symbols[:length], pair_rules[:length], row_starts, rule_right, rule_result, rule_rank, last
-        )
-        if count > 1 or symbols[0] != token:
-            continue
-        is_proper[token] = True
-        if last[0] >= 0:
-            rule = last[0]
-            left[token], right[token], rank[token] = rule_left[rule], rule_right[rule], rule_rank[rule]
-            level[token] = last[1]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tokdfa.proper.adjacent_pairs import first_merge
-from tokdfa.proper.derivations import merge_letters
+from tokdfa.proper.bpe import merge_letters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +86,7 @@ def _fault_of_token(canonicity: Canonicity, token: int, state: int, index: int) 
 def _fault_of_pair(canonicity: Canonicity, left: int, right: int, index: int) -> Fault | None:
     """What is wrong with two proper tokens side by side."""
     rules = canonicity.rules
-    rule = first_merge(rules, canonicity.derivations, left, right)
+    rule = canonicity.pairs.first_merge(left, right)
     if rule < 0:
         return None
     first, second, result = (show(canonicity, int(part[rule])) for part in (rules.left, rules.right, rules.result))

@@ -20,10 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.core.interning import InterningTable, find, intern
-from tokdfa.core.jit import kernel
-from tokdfa.core.sorting import find_least
 from tokdfa.errors import TokenizerError
+from tokdfa.proper.bpe import cut_tokens
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -66,7 +64,9 @@ class MergeRules:
 
     def find(self, left: int, right: int) -> int:
         """The index of the rule (left, right), or -1. O(log rules)."""
-        return int(find_rule_kernel(left, right, self.row_starts, self.right))
+        begin, end = self.row_starts[left : left + 2].tolist()
+        place = begin + int(self.right[begin:end].searchsorted(right))
+        return place if place < end and self.right[place] == right else -1
 
     def in_rank_order(self) -> npt.NDArray[np.int64]:
         """The indices of the rules, lowest rank first."""
@@ -107,15 +107,7 @@ def letter_tokens(vocabulary: Vocabulary, source: MergeSource) -> dict[bytes, in
 def _rules_by_concatenation(name: str, vocabulary: Vocabulary, ranks: Int32) -> tuple[Int32, Int32, Int32, Int32]:
     """(left, right, result, rank) of every way to cut a token of rank >= 0 into two such tokens."""
     tokens = np.flatnonzero(ranks >= 0).astype(np.int32)
-    spelled = InterningTable(entries=len(tokens) + 1, words=int(vocabulary.lengths[tokens].sum()) + 1)
-    twin = _enter_tokens_kernel(vocabulary.byte_data, vocabulary.offsets, tokens, spelled.struct)
-    if twin >= 0:
-        text = vocabulary.token_bytes(int(twin))
-        raise TokenizerError(f"{name}: two mergeable tokens spell {text!r}, so it is open which one a merge gives")
-    room = int((vocabulary.lengths[tokens] - 1).sum())
-    left, right, result = (np.empty(room, dtype=np.int32) for _ in range(3))
-    count = _cut_tokens_kernel(vocabulary.byte_data, vocabulary.offsets, tokens, spelled.struct, left, right, result)
-    left, right, result = left[:count], right[:count], result[:count]
+    left, right, result = cut_tokens(name, vocabulary.byte_data, vocabulary.offsets, tokens)
     return left, right, result, ranks[result]
 
 
@@ -140,37 +132,3 @@ def _spell_tokens(vocabulary: Vocabulary, source: MergeSource) -> tuple[Int32, I
             flat_list += [of_character[character] for character in vocabulary.token_bytes(token).decode()]
         starts[token + 1] = len(flat_list)
     return np.array(flat_list, dtype=np.int32), starts
-
-
-@kernel
-def find_rule_kernel(left, right, row_starts, rule_right):  # type: ignore[no-untyped-def]
-    """The index of the rule (left, right) by bisection of the row of `left`, or -1."""
-    end = row_starts[left + 1]
-    place = find_least(rule_right, row_starts[left], end, right)
-    return place if place < end and rule_right[place] == right else -1
-
-
-@kernel
-def _enter_tokens_kernel(byte_data, offsets, tokens, spelled):  # type: ignore[no-untyped-def]
-    """Enter what `tokens` spell into an empty table with room; returns a token whose bytes occur twice, or -1."""
-    for k in range(len(tokens)):
-        if intern(byte_data, offsets[tokens[k]], offsets[tokens[k] + 1], spelled) != k:
-            return tokens[k]
-    return -1
-
-
-@kernel
-def _cut_tokens_kernel(byte_data, offsets, tokens, spelled, left, right, result):  # type: ignore[no-untyped-def]
-    """Write the rules that concatenation gives; returns how many."""
-    count = 0
-    for token in tokens:
-        begin, end = offsets[token], offsets[token + 1]
-        for cut in range(begin + 1, end):
-            first = find(byte_data, begin, cut, spelled)
-            if first < 0:
-                continue
-            second = find(byte_data, cut, end, spelled)
-            if second >= 0:
-                left[count], right[count], result[count] = tokens[first], tokens[second], token
-                count += 1
-    return count

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tokdfa.core.jit import kernel
+from tokdfa.proper.bpe import number_tree
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,11 +45,6 @@ class MergeTree:
     child_starts: Int32
     irregular_starts: Int32
 
-    @property
-    def arrays(self) -> tuple[Int32, ...]:
-        """All of them, as kernels take them."""
-        return self.order, self.number, self.end, self.children, self.child_starts, self.irregular_starts
-
 
 def build_merge_tree(
     derivations: Derivations, also: npt.NDArray[np.int32], side: Literal["left", "right"] = "left"
@@ -71,30 +66,5 @@ def build_merge_tree(
     is_root = derivations.is_proper & (derivations.left < 0)
     is_root[also] = True
     roots = np.flatnonzero(is_root).astype(np.int32)
-    order = np.empty(len(tokens) + len(roots), dtype=np.int32)
-    number, end = np.full(size, -1, dtype=np.int32), np.zeros(size, dtype=np.int32)
-    _number_tokens_kernel(roots, part, children, child_starts, order, number, end)
+    order, number, end = number_tree(roots, part, children, child_starts)
     return MergeTree(order, number, end, children, child_starts, irregular_starts)
-
-
-@kernel
-def _number_tokens_kernel(roots, part, children, child_starts, order, number, end):  # type: ignore[no-untyped-def]
-    """Depth-first without a stack: the next child of the parent follows the subtree that has just been left."""
-    count = 0
-    following = child_starts[:-1].copy()
-    for root in roots:
-        token = root
-        order[count], number[token] = token, count
-        count += 1
-        while True:
-            if following[token] < child_starts[token + 1]:
-                child = children[following[token]]
-                following[token] += 1
-                token = child
-                order[count], number[token] = token, count
-                count += 1
-            else:
-                end[token] = count
-                if token == root:
-                    break
-                token = part[token]

@@ -1,8 +1,8 @@
 """The canonicity of a tokenizer, made once on a machine and kept on disk.
 
 A stored file (`tokdfa.core.stored_file`) is named by the tokenizer's fingerprint and by the content of the modules that
-make it, so that another tokenizer or an edit builds anew. Shapes and ranges are checked, so that no file makes a kernel
-read outside its arrays.
+make it, so that another tokenizer or an edit builds anew. Shapes and ranges are checked, so that no file makes
+compiled code read outside its arrays.
 
 Llama 3: 2 s to build, 0.1 s to load. Whatever the way, the sample of `tokdfa.proper.verify` is encoded before use.
 """
@@ -18,15 +18,11 @@ from tokdfa.core.folders import cache_folder
 from tokdfa.core.stored_file import FileFormat, code_stamp
 from tokdfa.proper.byte_fallback import ByteFallback, build_byte_fallback
 from tokdfa.proper.canonical import Canonicity
-from tokdfa.proper.derivations import Derivations, derive_tokens, merge_letters
-from tokdfa.proper.intervals import IntervalLists, build_lists, list_predecessors_kernel
+from tokdfa.proper.derivations import Derivations, derive_tokens
+from tokdfa.proper.intervals import IntervalLists, build_lists
 from tokdfa.proper.merge_rules import MergeRules, extract_rules, letter_tokens
 from tokdfa.proper.merge_tree import MergeTree, build_merge_tree
 from tokdfa.proper.verify import check_against_reference
-from tokdfa.vocabulary.loading import LoadedTokenizer
-from tokdfa.vocabulary.merge_source import MergeSource
-from tokdfa.vocabulary.tokenizers import Tokenizer
-from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.core.stored_file import Arrays, Header
+    from tokdfa.vocabulary.tokenizers import Tokenizer
 
 #: What SentencePiece writes for a space.
 HIDDEN_SPACE = "\u2581".encode()
@@ -47,8 +44,8 @@ _PARTS: dict[str, Any] = {
 }
 #: The modules whose content names the files.
 _SOURCES = (
-    *(f"proper/{name}.py" for name in ("byte_fallback", "derivations", "merge_tree")),
-    *(f"proper/{name}.py" for name in ("intervals", "merge_rules", "rules_cache")),
+    *(f"proper/{name}.py" for name in ("byte_fallback", "derivations", "merge_rules", "merge_tree", "rules_cache")),
+    *(f"proper/{name}.pyx" for name in ("bpe", "intervals")),
 )
 _FORMAT = FileFormat("tokdfa merge rules", 1)
 
@@ -98,7 +95,7 @@ def _of_parts(tokenizer: Tokenizer, _: Header, arrays: Arrays) -> Canonicity:
     parts: dict[str, Any] = {"fallback": None}
     for name, kind in _PARTS.items():
         if name != "fallback" or tokenizer.merges.byte_tokens is not None:
-            parts[name] = kind(*(arrays[f"{name}.{field}"] for field in kind.__dataclass_fields__))
+            parts[name] = kind(*(arrays[f"{name}.{field}"] for field in kind.__match_args__))
     if not _fits(tokenizer.vocabulary.size, **parts):
         raise ValueError("its parts do not fit together")
     return Canonicity(tokenizer.vocabulary, tokenizer.merges, **parts)
@@ -110,7 +107,7 @@ def _parts(made: Canonicity) -> tuple[Header, Arrays]:
         f"{name}.{field}": getattr(part, field)
         for name, kind in _PARTS.items()
         if (part := getattr(made, name)) is not None
-        for field in kind.__dataclass_fields__
+        for field in kind.__match_args__
     }
 
 
@@ -123,8 +120,8 @@ def _fits(
     fallback: ByteFallback | None,
 ) -> bool:
     """Whether every array has its type, and every number in it leads into the array it is an index of."""
-    numbers = [*vars(rules).values(), *vars(merge_tree).values(), *vars(lists).values()]
-    numbers += [array for name, array in vars(derivations).items() if name != "is_proper"]
+    parts = rules, derivations, merge_tree, lists
+    numbers = [getattr(part, name) for part in parts for name in part.__match_args__ if name != "is_proper"]
     if any(array.dtype != np.int32 or array.ndim != 1 for array in numbers) or derivations.is_proper.dtype != np.bool_:
         return False
     in_forest, rule_count = len(merge_tree.order), len(rules.left)
@@ -140,10 +137,13 @@ def _fits(
         and all(len(array) == rule_count for array in (rules.right, rules.result, rules.rank))
         and all(_below(array, size, 0) for array in (rules.left, rules.right, rules.result, rules.spelling))
         and all(_below(array, size) for array in (derivations.left, derivations.right))
+        and np.array_equal(derivations.left >= 0, derivations.right >= 0)
+        and bool(np.all((derivations.level < 0) | (derivations.left >= 0)))
         and _below(merge_tree.order, size, 0)
         and _below(merge_tree.children, size, 0)
         and _below(merge_tree.number, in_forest)
         and _below(merge_tree.end, in_forest + 1)
+        and _below(merge_tree.number[merge_tree.children], in_forest, 0)
         and _offsets(rules.row_starts, size, rule_count)
         and _offsets(rules.spelling_starts, size, len(rules.spelling))
         and _offsets(merge_tree.child_starts, size, len(merge_tree.children))
@@ -177,16 +177,3 @@ def _below(array: npt.NDArray[Any], bound: int, lowest: int = -1) -> bool:
 def _offsets(array: npt.NDArray[np.int32], rows: int, total: int) -> bool:
     """Whether `array` holds the row starts of `rows` rows with `total` entries."""
     return bool(len(array) == rows + 1 and array[0] == 0 and array[-1] == total and np.all(np.diff(array) >= 0))
-
-
-def _warm_up() -> None:
-    """Compile every kernel of this page and of those below it, with a toy tokenizer of two letters."""
-    vocabulary = Vocabulary([b"a", b"b", b"ab", b""], end_tokens=[3])
-    source = MergeSource("pieces", "byte", np.arange(2, dtype=np.int32), list, np.array([0, 1, 2, -1], dtype=np.int32))
-    loaded = LoadedTokenizer(vocabulary, lambda text: list(text.encode()), str, b"", lambda: source)
-    made = build_canonicity(Tokenizer("toy", loaded))
-    made.pair_is_canonical(0, 1)
-    made.forbidden_after(0)
-    list_predecessors_kernel(1, made.predecessors)
-    made.rules.find(0, 1)
-    merge_letters(made.rules, [0, 1])

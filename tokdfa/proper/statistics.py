@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.proper.adjacent_pairs import first_merge
 from tokdfa.proper.piece_borders import load_marked_dfa
 from tokdfa.proper.rules_cache import build_canonicity, load_canonicity, read_or_build, rules_folder
 
@@ -81,7 +80,7 @@ def collect_statistics(tokenizer: Tokenizer) -> Statistics:
         intervals=len(lists.starts),
         largest_count=int(canonicity.forbidden_counts[largest]),
         largest_after=tuple(np.flatnonzero(lists.state_of == largest).tolist()),
-        memory_bytes=sum(getattr(part, name).nbytes for part in parts for name in part.__dataclass_fields__),
+        memory_bytes=sum(getattr(part, name).nbytes for part in parts for name in part.__match_args__),
         marked_states=None if marked is None else marked.state_count,
         marked_bytes=None if marked is None else marked.nbytes,
         build_seconds=built - begin,
@@ -102,5 +101,5 @@ def forbidden_by_rule(canonicity: Canonicity, token: int) -> dict[int, list[int]
     forbidden = np.sort(np.concatenate([order[:0], *parts]))
     by_rule: dict[int, list[int]] = {}
     for follower in forbidden.tolist():
-        by_rule.setdefault(first_merge(canonicity.rules, canonicity.derivations, token, follower), []).append(follower)
+        by_rule.setdefault(canonicity.pairs.first_merge(token, follower), []).append(follower)
     return dict(sorted(by_rule.items(), key=lambda item: (-len(item[1]), canonicity.rules.rank[item[0]])))

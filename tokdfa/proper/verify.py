@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa.errors import TokenizerError
-from tokdfa.proper.derivations import merge_letters
+from tokdfa.proper.bpe import merge_letters
 
 if TYPE_CHECKING:
     from tokdfa.proper.canonical import Canonicity

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from tokdfa.regex.assertions import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.char_sets import NEWLINE, Ranges, complement, difference, python_word_characters, word_zones
-from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 
 #: What `Assertion.kind` ends with.
 TO_ALL, TO_ANY, TO_PYTHON = "_to_all", "_to_any", "_to_python"

@@ -40,7 +40,7 @@ class EmptyParts:
         if store.has_assertions(expression) or not store.is_boolean(expression):
             return False
         while store.kind(expression) == K_CONCAT:
-            head, expression = store.nodes[expression, 1:3].tolist()
+            head, expression, _ = store.fields(expression)
             if self.has_empty_part(head):
                 return True
         if store.kind(expression) == K_UNION:
@@ -51,12 +51,11 @@ class EmptyParts:
         store, demanded, excluded = self._store, [], []
         for part in store.members(intersection):
             if store.kind(part) == K_COMPLEMENT:
-                inside = int(store.nodes[part, 1])
+                inside = store.fields(part)[0]
                 excluded += store.members(inside) if store.kind(inside) == K_UNION else [inside]
             else:
                 demanded.append(part)
-        bounds = self._shortest.bounds()
-        excluded.sort(key=lambda part: int(bounds[part]))  # what has short texts is likelier to have all
+        excluded.sort(key=self._shortest.bound)  # what has short texts is likelier to have all
         for one, other in islice(product(demanded, excluded), MOST_PAIRS):
             yield store.intersection([one, store.complement(other)])
 

@@ -29,13 +29,13 @@ both taken for false. Behind the start of the text,
 where m' is m - 1, or 0 if e matches the empty rest there: only the last round that reads something may use ``$``. At
 the start, the first round that reads something may use ``^``; what follows it is as above. A loop around other
 assertions (look-ahead, word boundaries, lines) or nested loops around both ``^`` and ``$`` (where each level would
-double the work) keep them as nodes, for `tokdfa.regex.derivative` to decide while reading.
+double the work) keep them as nodes, for `tokdfa.regex.assertions` to decide while reading.
 
 Full match starts from the rest {empty}, search from any text before and behind. An `Encoding` with an *end* has bytes
 that stand behind each text and nowhere inside (a closing quote); then {end} stands for {empty} above.
 
 Cost: each node is visited once, a shared one too, and in a loop with ``^`` or ``$`` a few times. What has no assertion
-is written down as a program (`tokdfa.regex.tree_writer`) and built by one kernel call: about 2 us a node. Recursion
+is written down as a program (`tokdfa.regex.tree_writer`) and built as a whole: about 2 us a node. Recursion
 runs on a list (`_run`), so that no nesting of a pattern exhausts the Python stack.
 """
 
@@ -47,6 +47,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tokdfa.regex import boundaries
+from tokdfa.regex.assertions import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.char_sets import (
     ALL,
     NEWLINE,
@@ -56,7 +57,6 @@ from tokdfa.regex.char_sets import (
     union,
     word_characters,
 )
-from tokdfa.regex.derivative import AFTER_NEWLINE, AFTER_OTHER, AFTER_WORD, AT_START
 from tokdfa.regex.expression import ANY_BYTES, EMPTY, NOTHING
 from tokdfa.regex.literals import literal_tree
 from tokdfa.regex.program import known

@@ -1,6 +1,6 @@
 """Writing what a syntax tree says as a program (`tokdfa.regex.program`), assertions as zero-width nodes.
 
-A tree is written as a whole and built by one kernel call. An `Encoding` says how code points become bytes. What
+A tree is written as a whole and then built. An `Encoding` says how code points become bytes. What
 assertions mean where they stand is the business of `tokdfa.regex.lower`.
 """
 
@@ -50,7 +50,7 @@ class Encoding:
 
     def char_set(self, ranges: Ranges, program: Program) -> int:
         """The value of one code point out of `ranges`."""
-        return program.include(utf8_program(ranges))
+        return program.embed(utf8_program(ranges))
 
     def literal(self, text: bytes, program: Program) -> int:
         """The value of exactly `text`, given as UTF-8."""
@@ -81,7 +81,7 @@ class Writer:
 
     def expression(self, value: int) -> int:
         """The expression that `value` of the program stands for."""
-        if value >= len(self.program.made):
+        if value >= self.program.made_count:
             self.store.run(self.program)
         return self.program.expression(value)
 
@@ -111,7 +111,7 @@ class Writer:
         for current in reversed(nodes):
             if id(current) not in written:
                 written[id(current)] = current, self.write_one(current)
-                if len(self.program.code) > LONG_PROGRAM:
+                if self.program.code_size > LONG_PROGRAM:
                     self.store.run(self.program)
         return written[id(node)][1]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tokdfa.core.budget import spend
 from tokdfa.regex.char_sets import SURROGATES, Ranges, difference, intersection
-from tokdfa.regex.nodes import EMPTY
+from tokdfa.regex.expression import EMPTY
 from tokdfa.regex.program import Program, known
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def utf8_program(code_points: Ranges) -> Program:
     """
     if parts := split_large(code_points):
         program = Program()
-        program.union([program.include(utf8_program(part)) for part in parts])
+        program.union([program.embed(utf8_program(part)) for part in parts])
         return program
     builder = AutomatonBuilder()
     edges = builder.first_edges(difference(code_points, SURROGATES))

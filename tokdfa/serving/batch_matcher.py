@@ -3,7 +3,7 @@
     batch = BatchMatcher(vocabulary, rows=8, threads=4)
     batch.put(0, compiled.start())                # when a request joins
     while ...:
-        filled = batch.fill_async()               # threads write masks, without the GIL where kernels do the work,
+        filled = batch.fill_async()               # threads write masks, without the GIL where the work is long,
         logits = model(...)                       # ... while the model works
         apply_masks(logits, filled.result())
         batch.advance(sample(logits))
@@ -165,9 +165,7 @@ class BatchMatcher:
         return self.masks if out is None else masks.check_mask(out, self.vocab.size, len(self), "out")
 
     def _fill(self, rows: Mask, out: Any) -> Any:
-        fill_rows(
-            [(matcher, rows[k]) for k, matcher in enumerate(self._matchers) if matcher is not None], self._threads
-        )
+        fill_rows(self._matchers, rows, self._threads)
         for k, matcher in enumerate(self._matchers):
             if matcher is None:
                 rows[k] = self._all

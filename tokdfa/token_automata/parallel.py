@@ -3,7 +3,7 @@
 The graphs below different first bytes share nothing (001, part 4), but they are very unequal: nearly half of a real
 vocabulary begins with a space. So we cut between any two nodes. A part that begins inside a graph first goes down the
 *path* from the root to where it begins. The parts follow one another in the order of the tokens, and what is made of
-them does not depend on their number. Kernels run without the GIL; a thread costs about 0.05 ms to start.
+them does not depend on their number. Walks let go of the interpreter's lock; a thread costs about 0.05 ms to start.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ State s goes by token t to ``rows[s][t]``. The dictionaries are handed over, not
 such as the marker of `tokdfa.backends.proper_merge.letter_automaton`.
 
 `trimmed` keeps the states on some way from the start to acceptance and numbers them breadth-first, tokens ascending.
-`minimal` merges states with equal languages (`tokdfa.automata.minimize`, with tokens for labels).
+`minimal` merges states with equal languages (`tokdfa.automata.moves`, with tokens for labels).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.automata.minimize import NS_PER_MOVE, refine_blocks_kernel
+from tokdfa.automata.minimize import NS_PER_MOVE
+from tokdfa.automata.moves import blocks_of
 from tokdfa.core.budget import hold, spend
 from tokdfa.token_automata.token_index import TokenTable
 
@@ -111,7 +112,7 @@ class TokenRows:
             for parts in (self.rows, (row.values() for row in self.rows))
         )
         labels = np.unique(tokens, return_inverse=True)[1].astype(np.int32)
-        blocks, _ = refine_blocks_kernel(sources, labels, targets, np.array(self.accepting))
+        blocks = blocks_of(sources, labels, targets, np.array(self.accepting))
         merged, firsts = blocks.tolist(), np.unique(blocks, return_index=True)[1].tolist()
         rows = [{token: merged[target] for token, target in self.rows[state].items()} for state in firsts]
         return TokenRows(rows, [self.accepting[state] for state in firsts], merged[self.start]).trimmed()

@@ -23,6 +23,10 @@ UNIGRAM, BPE = 1, 2
 CHARACTER_MAP, DUMMY_PREFIX, REMOVE_EXTRA_WHITESPACES = 2, 3, 4
 
 
+#: Of a field: its number, its wire type, where its content begins and ends.
+Span = tuple[int, int, int, int]
+
+
 def fields_of(path: Path, data: bytes) -> Iterator[tuple[int, bytes]]:
     """The (number, content) of each field of a protobuf message; numbers come as little-endian bytes. O(fields)."""
     for number, kind, begin, end in spans_of(path, data):
@@ -32,23 +36,28 @@ def fields_of(path: Path, data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, data[begin:end] if kind == 2 else b""
 
 
-def spans_of(path: Path, data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Of each field of a protobuf message (number, wire type, where its content begins and ends)."""
-    position = 0
-    while position < len(data):
-        start = position
-        tag, position = number_at(path, data, position)
+def spans_of(path: Path, data: bytes) -> Iterator[Span]:
+    """Of each field of a protobuf message (number, wire type, where its content begins and ends). 0.3 us a field."""
+    position, size = 0, len(data)
+    while position < size:
+        start, tag = position, data[position]
+        position += 1
+        if tag > 127:
+            tag, position = number_at(path, data, start)
         kind, begin = tag & 7, position
-        if kind == 0:
-            _, position = number_at(path, data, position)
-        elif kind == 2:
-            length, begin = number_at(path, data, position)
+        if kind == 2:
+            length = data[position] if position < size else 128
+            begin += 1
+            if length > 127:
+                length, begin = number_at(path, data, position)
             position = begin + length
+        elif kind == 0:
+            _, position = number_at(path, data, position)
         elif kind in {1, 5}:
             position += 8 if kind == 1 else 4
         else:
             raise TokenizerError(f"{path}: this is not a SentencePiece model: byte {start} starts no protobuf field")
-        if position > len(data):
+        if position > size:
             raise TokenizerError(f"{path}: the model is cut off: the field at byte {start} runs past the file's end")
         yield tag >> 3, kind, begin, position
 

@@ -17,6 +17,7 @@ that it changes are spelled as changed; U+2581 itself is read as a space.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from tokdfa.vocabulary.sentencepiece_fields import Span
+
 SPACE = "\u2581"
 
 #: Appended to a serialized model: a second `normalizer_spec` (field 3), which protobuf merges into the first, with
@@ -74,8 +77,9 @@ def load_sentencepiece(
     VocabularyError (`size` too small).
     """
     data = read_file(path) if data is None else data
-    _check_model(path, data)
-    marked = _with_control_pieces(path, data, special, end)
+    spans = list(spans_of(path, data))
+    _check_model(path, data, spans)
+    marked = _with_control_pieces(path, data, spans, special, end)
     library = import_library("sentencepiece", f"the SentencePiece model {path}")
     processor: Any = library.SentencePieceProcessor()
     try:
@@ -85,7 +89,8 @@ def load_sentencepiece(
     except (RuntimeError, ValueError) as error:
         raise TokenizerError(f"{path}: sentencepiece cannot read this model: {error}") from None
     is_control, is_unused, is_byte = processor.IsControl(ids), processor.IsUnused(ids), processor.IsByte(ids)
-    named = {i: pieces[i] for i in ids if is_control[i] or is_unused[i] or i == processor.unk_id()}
+    unknown = processor.unk_id()
+    named = {i: pieces[i] for i in ids if is_control[i] or is_unused[i] or i == unknown}
     tokens = [piece.replace(SPACE, " ").encode() for piece in pieces]
     for token in ids:
         if token in named:
@@ -101,20 +106,18 @@ def load_sentencepiece(
     return LoadedTokenizer(vocabulary, processor.EncodeAsIds, processor.DecodeIds, data, merges, prompts)
 
 
-def _with_control_pieces(path: Path, data: bytes, special: Sequence[str] | None, end: Sequence[str]) -> bytes:
+def _with_control_pieces(
+    path: Path, data: bytes, spans: Sequence[Span], special: Sequence[str] | None, end: Sequence[str]
+) -> bytes:
     """The model with the user-defined pieces that are special as control pieces, which no text becomes.
 
     The kind of a piece is a number of one byte, which is changed in place.
     """
-    kind_field = bytes([PIECE_KIND << 3, USER_DEFINED])
-    changed, token = bytearray(data), -1
-    for number, _, begin, after in spans_of(path, data):
-        if number != PIECES:
-            continue
-        token += 1
+    changed = bytearray(data)
+    pieces = [(begin, after) for number, _, begin, after in spans if number == PIECES]
+    for token in _pieces_with(data, pieces, bytes([PIECE_KIND << 3, USER_DEFINED])):
+        begin, after = pieces[token]
         piece = data[begin:after]
-        if kind_field not in piece:
-            continue
         places = {field: (first, last) for field, _, first, last in spans_of(path, piece)}
         place = places.get(PIECE_KIND, (0, 0))[0]
         if piece[place : place + 1] != bytes([USER_DEFINED]):
@@ -124,6 +127,18 @@ def _with_control_pieces(path: Path, data: bytes, special: Sequence[str] | None,
         if listed or not {text, str(token)}.isdisjoint(end):
             changed[begin + place] = CONTROL
     return bytes(changed)
+
+
+def _pieces_with(data: bytes, pieces: Sequence[tuple[int, int]], wanted: bytes) -> list[int]:
+    """The pieces in which some bytes occur. They are few, so that it is faster to look for the bytes in the whole."""
+    begins, found = [begin for begin, _ in pieces], set()
+    place = data.find(wanted)
+    while place >= 0:
+        token = bisect_right(begins, place) - 1
+        if token >= 0 and place + len(wanted) <= pieces[token][1]:
+            found.add(token)
+        place = data.find(wanted, place + 1)
+    return sorted(found)
 
 
 class _PromptEncoder:
@@ -205,14 +220,13 @@ def _byte_of(path: Path, token: int, piece: str) -> bytes:
     return bytes.fromhex(match[1])
 
 
-def _check_model(path: Path, data: bytes) -> None:
+def _check_model(path: Path, data: bytes, spans: Sequence[Span]) -> None:
     """Find what the library would not: a file cut between two pieces, and a decoder that rewrites its output."""
-    fields: dict[int, bytes] = {}
-    for number, content in fields_of(path, data):
-        fields[number] = content
+    fields = {number: slice(begin, after) for number, _, begin, after in spans}
     if PIECES not in fields:
         raise TokenizerError(f"{path}: this is not a SentencePiece model: it has no pieces")
     if TRAINER_SPEC not in fields:
         raise TokenizerError(f"{path}: the model is cut off: nothing comes after its pieces")
-    if any(number == 2 and content for number, content in fields_of(path, fields.get(DENORMALIZER_SPEC, b""))):
+    denormalizer = dict(fields_of(path, data[fields.get(DENORMALIZER_SPEC, slice(0))]))
+    if denormalizer.get(CHARACTER_MAP):
         raise TokenizerError(f"{path}: the model's denormalizer rewrites decoded text, so tokens have no exact bytes")

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.jit import kernel
 from tokdfa.core.locks import cached_property
 from tokdfa.errors import VocabularyError
+from tokdfa.vocabulary.trie_nodes import FlatTrie, write_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class TokenBytes:
 
     @property
     def data(self) -> npt.NDArray[np.uint8]:
-        """`joined` as uint8, which kernels read."""
+        """`joined` as uint8, which compiled code reads."""
         return np.frombuffer(self.joined, dtype=np.uint8)
 
     @property
@@ -83,6 +83,11 @@ class TokenTrie:
     @property
     def nbytes(self) -> int:
         return self.nodes.nbytes + self.order.nbytes
+
+    @cached_property
+    def flat(self) -> FlatTrie:
+        """The nodes and what the tokens spell, as compiled code reads them."""
+        return FlatTrie(self.nodes, self.token_bytes.offsets, self.token_bytes.data, self.depth_limit)
 
     @cached_property
     def rank_of(self) -> npt.NDArray[np.int32]:
@@ -237,47 +242,9 @@ def _pack_keys(token_bytes: TokenBytes, tokens: npt.NDArray[np.int32], skip: int
 
 def _build(token_bytes: TokenBytes, order: npt.NDArray[np.int32]) -> TokenTrie:
     lengths = np.diff(token_bytes.offsets)[order]
-    depth_limit = int(lengths.max()) if len(order) else 0
-    path = np.zeros(depth_limit + 1, dtype=np.int64)
-    room = np.empty(int(lengths.sum()), dtype=np.uint64)  # as if no two tokens shared a node
-    node_count = int(_write_nodes_kernel(token_bytes.data, token_bytes.offsets, order, token_bytes.size, path, room))
-    if node_count > MAX_NODES:
-        raise VocabularyError(f"the vocabulary needs {node_count} trie nodes; at most {MAX_NODES} fit")
-    nodes = room[:node_count].copy()
+    nodes = write_nodes(token_bytes.data, token_bytes.offsets, order)
+    if len(nodes) > MAX_NODES:
+        raise VocabularyError(f"the vocabulary needs {len(nodes)} trie nodes; at most {MAX_NODES} fit")
     for array in (nodes, order):
         array.flags.writeable = False
-    return TokenTrie(nodes, order, token_bytes.size, depth_limit, token_bytes)
-
-
-@kernel
-def _write_nodes_kernel(byte_data, offsets, order, spare, path, nodes):  # type: ignore[no-untyped-def]
-    """Write the packed nodes; how many there are. path[d]: the node of depth d on the way to the last token.
-
-    ``next`` is set when a node is left. A token equal to the one before it shares all its nodes but the last.
-    """
-    count = 0
-    before, before_end = np.int64(0), np.int64(0)
-    for k in range(len(order)):
-        begin, end = offsets[order[k]], offsets[order[k] + 1]
-        shared = np.int64(0)
-        while (
-            begin + shared + 1 < end
-            and before + shared < before_end
-            and byte_data[begin + shared] == byte_data[before + shared]
-        ):
-            shared += 1
-        for depth in range(shared, before_end - before):
-            nodes[path[depth]] |= np.uint64(count) << np.uint64(NEXT_SHIFT)
-        for depth in range(shared, end - begin):
-            token = np.uint64(order[k]) if depth == end - begin - 1 else np.uint64(spare)
-            path[depth] = count
-            nodes[count] = (
-                np.uint64(byte_data[begin + depth])
-                | np.uint64(depth) << np.uint64(DEPTH_SHIFT)
-                | token << np.uint64(TOKEN_SHIFT)
-            )
-            count += 1
-        before, before_end = begin, end
-    for depth in range(before_end - before):
-        nodes[path[depth]] |= np.uint64(count) << np.uint64(NEXT_SHIFT)
-    return count
+    return TokenTrie(nodes, order, token_bytes.size, int(lengths.max(initial=0)), token_bytes)

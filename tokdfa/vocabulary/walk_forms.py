@@ -11,9 +11,9 @@ its own. The first three return the set of allowed tokens and do the same pushes
 4. `walk_by_depth`, over `TokenTrie` itself: the states lie in an array indexed by depth in place of a stack, so that
    nothing is popped, and "next sibling" is an absolute index.
 
-From here to the kernel of `tokdfa.vocabulary.walker`: pack the node into one word, and write the mask bit at every
-node. Source: 004 (toktrie), restated; the fourth is ours. These forms share no code with the kernels; the tests
-compare all of them.
+From here to the loop of ``walker.hpp``: pack the node into one word, and write the mask bit at every
+node. Source: 004 (toktrie), restated; the fourth is ours. These forms share no code with it; the tests compare all
+of them.
 """
 
 from __future__ import annotations

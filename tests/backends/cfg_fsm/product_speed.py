@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tokdfa
-from tokdfa.backends.cfg_fsm.packed_vectors import multiply_kernel
+from tokdfa.backends.cfg_fsm.cuts import multiply
 from tokdfa.backends.cfg_fsm.regex_fsm import RegexFsm, labels_of
 from tokdfa.lab.measure.clock import collector_off
 
@@ -51,8 +51,8 @@ def compared(first: str, second: str, texts: list[str], tokenizer: str) -> tuple
     states = [left.after(prefix) for prefix in prefixes]
     vectors = [one._terminal.vectors(one._state) for one in states]
     words = (labels.token_cuts + 63) // 64  # cuts of tokens come first
-    taken = begin.taken[None, :words].copy()
-    begun = [one.begun[None, :words].copy() for one in vectors]
+    taken = begin.taken[:words]
+    begun = [one.begun[:words] for one in vectors]
     # where the first may end, the second may begin
     inside = [
         one.inside | begin.inside if state.can_end else one.inside for one, state in zip(vectors, states, strict=True)
@@ -61,7 +61,7 @@ def compared(first: str, second: str, texts: list[str], tokenizer: str) -> tuple
 
     def product(place: int) -> None:
         allowed[:] = inside[place]
-        multiply_kernel(begun[place], taken, labels.wholes, allowed)
+        multiply(begun[place], taken, labels.wholes, allowed)
 
     differing = 0
     for place, state in enumerate(states):

@@ -70,5 +70,5 @@ def test_texts_with_exponentially_many_parses(rules):
     assert accepts(machine, b"a" * 120)
     assert run(machine, machine.start, b"a" * 120 + b"b") == -1
     assert machine.rows.row_count <= 122
-    dots = len(machine.rows.rhs)
+    dots = len(machine.rows.right_sides)
     assert max(len(machine.rows.core_of(row)) for row in range(machine.rows.row_count)) <= dots * 122

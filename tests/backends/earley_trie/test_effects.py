@@ -1,4 +1,4 @@
-"""Effects, walks and single tokens must say the same of every token."""
+"""Divisions, walks and single tokens must say the same of every token."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def check_masks(cfg, vocab, depth, rng, **options):
 @pytest.fixture(autouse=True)
 def names(monkeypatch):
     """Of all states, though they read few nodes."""
-    monkeypatch.setattr("tokdfa.backends.earley_trie.effects.NODES_PER_NAME", 0)
+    monkeypatch.setattr("tokdfa.masks.builder.NODES_PER_NAME", 0)
 
 
 @pytest.mark.parametrize("lexer", ["longest", "one_byte"])
@@ -216,7 +216,7 @@ def test_long_counters_share_effects():
         for token, mask in zip([quote, *[letter] * 500, quote], found[clip], strict=True):
             matcher.fill_mask(mask)
             matcher.advance(token)
-        made[clip] = sum(1 for key in compiled.effects.effects.words[: compiled.effects.effects.count] if not key >> 32)
+        made[clip] = len(compiled.builder.divisions.states())
     assert np.array_equal(found[True], found[False])
     assert made == {True: longest + 2, False: 502}
 
@@ -256,7 +256,7 @@ def test_a_limit_in_the_middle_leaves_no_trace(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("tokdfa.core.budget.spend", refuse)
         with pytest.raises(LimitExceeded):
-            compiled.effects.fill(matcher.state)
+            compiled.builder.fill(matcher.state, masks.allocate_mask(vocab.size))
     matcher.advance(0)
     assert mask_of(matcher) == [*expected, len(words)]
     assert mask_of(compiled.start()) == expected

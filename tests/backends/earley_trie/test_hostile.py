@@ -70,7 +70,7 @@ def test_a_hundred_thousand_lexemes():
 
 def test_counters_in_counters(monkeypatch):
     """Written out they would be a billion, and ambiguous. Past the limit there are masks where names see no count."""
-    monkeypatch.setattr("tokdfa.backends.earley_trie.effects.NODES_PER_NAME", 0)
+    monkeypatch.setattr("tokdfa.masks.builder.NODES_PER_NAME", 0)
     backend = create_backend("earley_trie", load_tokenizer("bytes").vocabulary, max_lexer_states=3000)
     matcher = backend.compile(Grammar("start: A\nA: /(([ab]{1,1000}c?){1,1000}d?){1,1000}/\n")).start()
     assert matcher._compiled.machine.nbytes < 20 * MEGABYTE

@@ -6,7 +6,8 @@ for a token (its mask and its advance). More than `LARGEST` needs a cause, which
 the figures are of no use: it says what else was at work.
 
 GRID is not here: below its processors for model servers it documents no calls, and the adapter makes those that these
-make (`grid.guide.GridGuide`).
+make (`grid.guide.GridGuide`). SynCode, which takes minutes to compile for such vocabularies, is beside its own calls in
+`test_syncode`.
 """
 
 from __future__ import annotations

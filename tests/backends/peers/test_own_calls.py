@@ -48,7 +48,7 @@ def own_of(tokenizer: Tokenizer) -> Callable[[str], OwnCalls]:
 
 def test_every_peer_has_its_own_calls() -> None:
     peers = {name for name in BUILT_IN if issubclass(backend_class(name), Peer)}
-    assert peers - {own.backend for own in OWN.values()} == {"grid"}, "see own_calls"
+    assert peers - {own.backend for own in OWN.values()} == {"grid", "syncode"}, "see own_calls"
 
 
 def cases() -> list[Any]:

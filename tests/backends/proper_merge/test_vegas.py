@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.backends.proper_merge.token_languages import TEXTS, compare_walks, regexes
 from tests.backends.proper_oracle import merge_pairs
 from tests.packages import needs_smollm2
 from tests.proper.small_tokenizers import merge_list, real
+from tests.strategies import examples
 from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.proper_merge.cartesian_merge import CartesianMerge, CompiledCartesianMerge
@@ -57,7 +58,7 @@ def stretches(table: VegasTable, text: bytes) -> list[bytes]:
     return found
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(pairs=merge_pairs("abc"), pattern=regexes())
 @example(pairs=[("a", "b")], pattern="(ab|ca)*")
 @example(pairs=[("b", "c"), ("a", "b")], pattern="a(bc)*")  # ab is a token that never stands there
@@ -77,7 +78,7 @@ def test_what_stands_between_cuts_is_encoded_by_itself(
             )
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(pairs=merge_pairs("abc"), parts=st.lists(regexes(), min_size=2, max_size=3), spans=st.booleans())
 def test_delimiters(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], parts: list[str], spans: bool

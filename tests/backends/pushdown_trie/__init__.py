@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tokdfa.backends.base import Phases
-from tokdfa.backends.pushdown_trie import fill, partition, partition_lookup, state_table
+from tokdfa.backends.pushdown_trie import row_divisions, state_table, walks
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
@@ -37,14 +37,12 @@ def compile_cfg(cfg, vocab, **options) -> CompiledPushdown:
 
 
 def make_everything_wide(monkeypatch) -> None:
-    """Let partitions be used where they would not pay, so that small vocabularies meet all that large ones do.
+    """Let divisions be used where they would not pay, so that small vocabularies meet all that large ones do.
 
-    Every state is wide, every node with three descendants has a partition once a mask has met it, and three tokens are
-    kept as words.
+    Every state is wide, and every node with three descendants has a division once a mask has met it.
     """
     monkeypatch.setattr(state_table, "WIDE_BYTES", 1)
     monkeypatch.setattr(state_table, "MOST_BYTES", 0)
-    monkeypatch.setattr(fill, "SUBTREE", 2)
-    monkeypatch.setattr(partition_lookup, "PARTITION_WORK", 0)
-    monkeypatch.setattr(partition_lookup, "MOST_WANTED", 64)
-    monkeypatch.setattr(partition, "DENSE", 2)
+    monkeypatch.setattr(walks, "SUBTREE", 2)
+    monkeypatch.setattr(row_divisions, "DIVISION_WORK", 0)
+    monkeypatch.setattr(row_divisions, "MOST_DUE", 64)

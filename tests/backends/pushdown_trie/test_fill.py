@@ -1,4 +1,4 @@
-"""Masks against every token tried by itself, with and without partitions, on vocabularies small and real."""
+"""Masks against every token tried by itself, with and without divisions, on vocabularies small and real."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.backends.pushdown_trie import LEXERS, machine_of, make_everything_wid
 from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, short_texts
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
-from tokdfa.backends.pushdown_trie import fill, partition, partition_lookup, slices
-from tokdfa.backends.pushdown_trie.arrays import M_PRUNES, OWN
-from tokdfa.backends.pushdown_trie.fill import Filler
-from tokdfa.backends.pushdown_trie.rows import LOOPS
+from tokdfa.backends.pushdown_trie import row_divisions, slices, walks
+from tokdfa.backends.pushdown_trie.items import OWN
+from tokdfa.backends.pushdown_trie.state_table import LOOPS
+from tokdfa.backends.pushdown_trie.walks import Filler
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -42,7 +42,7 @@ def fillers_of(machine):
 def tokens_of(filler, machine, row):
     words = filler.fill(machine, row)
     assert words.dtype == np.int32
-    assert words.shape == (masks.mask_words(machine.pool.partitions.trie.size),)
+    assert words.shape == (masks.mask_words(machine.pool.masks.trie.size),)
     return masks.mask_to_ids(words).tolist()
 
 
@@ -72,7 +72,7 @@ def dense_vocabularies():
 @pytest.mark.parametrize("lexer", LEXERS)
 @pytest.mark.parametrize("grammars", [byte_cfgs(), lexed_cfgs()], ids=["bytes", "lexemes"])
 def test_random_grammars_and_vocabularies(grammars, lexer, monkeypatch):
-    """Every state counts as wide, every node as large: partitions and subtrees come up all the time."""
+    """Every state counts as wide, every node as large: divisions and subtrees come up all the time."""
     make_everything_wide(monkeypatch)
     made, lengths = Counter(), Counter()
 
@@ -81,7 +81,7 @@ def test_random_grammars_and_vocabularies(grammars, lexer, monkeypatch):
     def check(cfg, vocab, seed):
         machine = machine_of(cfg, lexer, vocab)
         sizes = check_walk(machine, vocab, seed)
-        made[machine.pool.partitions.made > 0] += 1
+        made[machine.pool.masks.divisions.made > 0] += 1
         lengths.update(sizes)
 
     check()
@@ -107,17 +107,17 @@ WIDE = [
 @pytest.mark.parametrize("grammar", WIDE)
 def test_wide_texts_of_a_real_vocabulary(grammar, lexer, prepared, monkeypatch):
     """Token by token over part of a real vocabulary, with more subtrees than usual."""
-    monkeypatch.setattr(fill, "SUBTREE", 20)
+    monkeypatch.setattr(walks, "SUBTREE", 20)
     whole = load_tokenizer("mistral-v1").vocabulary
     rng = random.Random(5)
     tokens = [whole.token_bytes(token) for token in sorted({*range(3, 262), *rng.sample(range(262, 32_000), 3000)})]
     vocab = Vocabulary([*tokens, b""], end_tokens=[len(tokens)])
     machine = machine_of(grammar, lexer, vocab)
     if prepared:
-        monkeypatch.setattr(slices, "LEAST_NODES", 0)
-        monkeypatch.setattr(partition, "DENSE", 10)
-        machine.pool.slices.make_all()
-        assert len(machine.pool.slices.made) == 2
+        monkeypatch.setattr(row_divisions, "LEAST_NODES", 0)
+        monkeypatch.setattr(slices, "LEAST_TOKENS", 10)
+        machine.pool.masks.slices.make_all()
+        assert any(machine.pool.masks.slices.made.values())
     sizes = [size for seed in range(2) for size in check_walk(machine, vocab, seed, 4)]
     assert max(sizes) > 500
 
@@ -134,30 +134,30 @@ def test_the_row_behind_a_terminal_that_may_end_in_one_place_or_two(behind):
 
 
 @pytest.mark.parametrize("letters", ["[0-9]", "[0-9a-z]"])
-def test_what_a_lazy_terminal_cuts_off_is_taken_from_no_partition(letters):
+def test_what_a_lazy_terminal_cuts_off_is_taken_from_no_division(letters):
     """Behind the first 5 nothing more may come, though the other terminal could read it over and over."""
     texts = [*(b"%d" % number for number in range(1000)), b"(", b")", *(bytes([letter]) for letter in b"abcdefghijkl")]
     vocab = Vocabulary([*texts, b""], end_tokens=[len(texts)])
     machine = machine_of(f'start: "(" start ")" | a | B\na[lazy]: /{letters}*5/\nB: /{letters}+/\n', "longest", vocab)
     plain, *_, fast = fillers_of(machine)
     row = 0
-    for _ in range(40):  # the partition would be there after some
+    for _ in range(40):  # the division would be there after some
         assert tokens_of(fast, machine, row) == tokens_of(plain, machine, row)
         row = machine.run_text(b"(", row)
     assert 555 not in tokens_of(fast, machine, row)
 
 
 def test_most_tokens_begin_with_two_blanks(monkeypatch):
-    """What serves below one blank, where most tokens are, serves nowhere else."""
-    monkeypatch.setattr(slices, "LEAST_NODES", 0)
-    monkeypatch.setattr(partition, "DENSE", 10)
-    monkeypatch.setattr(fill, "SUBTREE", 20)
+    """What serves below one blank does not serve below two."""
+    monkeypatch.setattr(row_divisions, "LEAST_NODES", 0)
+    monkeypatch.setattr(slices, "LEAST_TOKENS", 10)
+    monkeypatch.setattr(walks, "SUBTREE", 20)
     words = [bytes(word) for word in itertools.product(b"abcdefgh", repeat=3)]
     texts = [*(b"  " + word for word in words), *(b" " + word[:2] for word in words), *words]
     vocab = Vocabulary([*dict.fromkeys(texts), b" ", b"  ", b""], end_tokens=[2 + len(dict.fromkeys(texts))])
     for lexer in LEXERS:
         machine = machine_of("start: W+\nW: /[a-z]+/\n%ignore / +/\n", lexer, vocab)
-        machine.pool.slices.make_all()
+        machine.pool.masks.slices.make_all()
         for seed in range(4):
             check_walk(machine, vocab, seed)
 
@@ -181,46 +181,26 @@ def test_more_subtrees_than_were_reckoned_with(monkeypatch):
 
 @pytest.mark.parametrize("lexer", LEXERS)
 def test_many_wide_items(lexer, monkeypatch):
-    """Fifty wide texts in one row, and one partition that serves it."""
+    """Fifty wide texts in one row, and one division that serves it."""
     make_everything_wide(monkeypatch)
     grammar = "start: " + " | ".join(f'/[^{chr(97 + k % 26)}{k % 10}]{{1,{k + 1}}}/ "{k % 10}"' for k in range(50))
     vocab = load_tokenizer("mistral-v1").vocabulary
     part = Vocabulary([vocab.token_bytes(token) for token in range(300, 2300)] + [b""], end_tokens=[2000])
     machine = machine_of(grammar + "\n", lexer, part)
     check_walk(machine, part, 3, 3)
-    assert machine.pool.partitions.made > 10
+    assert machine.pool.masks.divisions.made > 10
 
 
-def test_masks_are_right_while_partitions_are_dropped(monkeypatch):
+def test_masks_are_right_while_divisions_are_dropped(monkeypatch):
     """So little room that every mask drops what others have made."""
     make_everything_wide(monkeypatch)
-    monkeypatch.setattr(partition, "MAX_REST_NODES", 12)
+    monkeypatch.setattr(row_divisions, "LIMIT", 0)
     grammar = 'start: A | B | "c" start\nA: /a[abc]*b/\nB: /b[ab]*/\n'
     for lexer in LEXERS:
         machine = machine_of(grammar, lexer, ODD)
         for seed in range(6):
             check_walk(machine, ODD, seed)
-        assert machine.pool.partitions.made > machine.pool.partitions.count
-
-
-def test_a_mask_that_needs_more_partitions_than_are_kept(monkeypatch):
-    """Then making them would drop those made before, again and again: it must come to an end all the same."""
-    monkeypatch.setattr(partition, "MAX_DENSE", 3)
-    monkeypatch.setattr(partition, "DENSE", 10)
-    vocab = load_tokenizer("mistral-v1").vocabulary
-    part = Vocabulary([vocab.token_bytes(token) for token in range(300, 2300)] + [b""], end_tokens=[2000])
-    grammar = "start: " + " | ".join(f'/[a-zA-Z{digit}]+/ "{digit}"' for digit in range(10)) + "\n"
-    machine = machine_of(grammar, "any", part)
-    makes = machine.pool.partitions.divide
-    calls = Counter()
-
-    def divide(place, state, automata, within=-1):
-        calls["divide"] += 1
-        assert calls["divide"] < 1000, "it goes round in circles"
-        return makes(place, state, automata, within)
-
-    monkeypatch.setattr(machine.pool.partitions, "divide", divide)
-    check_walk(machine, part, 0, 3)
+        assert machine.pool.masks.divisions.made > machine.pool.masks.divisions.count
 
 
 LOOPING = [
@@ -235,12 +215,12 @@ LOOPING = [
 @pytest.mark.parametrize("lexer", LEXERS)
 @pytest.mark.parametrize("grammar", LOOPING)
 def test_states_that_loop(grammar, lexer, first_bytes, monkeypatch):
-    """Blanks, digits and names from partitions of their own, beside the walk of the vocabulary's trie, branches or
+    """Blanks, digits and names from divisions of their own, beside the walk of the vocabulary's trie, branches or
     not."""
-    monkeypatch.setattr(partition_lookup, "PARTITION_WORK", 0)
+    monkeypatch.setattr(row_divisions, "DIVISION_WORK", 0)
     vocab = load_tokenizer("mistral-v1").vocabulary
     machine = machine_of(grammar, lexer, vocab)
-    machine.meta[M_PRUNES] = first_bytes
+    machine.prunes = first_bytes
     assert (machine.pool.automata.flags & LOOPS).any()
     rng = random.Random(11)
     for _ in range(4):
@@ -251,5 +231,4 @@ def test_states_that_loop(grammar, lexer, first_bytes, monkeypatch):
             if not found[0]:
                 break
             row = machine.run_text(vocab.token_bytes(rng.choice(found[0])), row)
-    keys = machine.pool.partitions.part_keys
-    assert (keys[keys >= 0] & OWN).any()
+    assert any(state & OWN for state in machine.pool.masks.divisions.states())

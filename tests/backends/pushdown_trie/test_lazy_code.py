@@ -13,7 +13,7 @@ from tests.backends.pushdown_trie import accepts
 from tests.backends.pushdown_trie.json_programs import TOKENS, check_same, machine_for, text_of
 from tokdfa import mask as masks
 from tokdfa.backends.base import Phases
-from tokdfa.backends.pushdown_trie import bound_program, machine_tables
+from tokdfa.backends.pushdown_trie import bound_program
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from types import FrameType
+
+    import numpy.typing as npt
 
     from tokdfa.program.program import Program
 
@@ -116,13 +118,19 @@ def test_errors_pass_through_and_leave_everything_usable():
     assert matcher.can_end()
 
 
+def following(machine: Machine, text: bytes) -> list[npt.NDArray[np.bool_]]:
+    """Which bytes may follow each beginning of a text that is taken."""
+    rows = [machine.run_text(text[:end]) for end in range(len(text))]
+    return [machine.following_rows(row) >= 0 for row in rows if row >= 0]
+
+
 def test_an_interrupt_leaves_everything_usable():
     """One at each line that binds code or exchanges arrays, while a text has code written: what is read is the same."""
-    modules, text = (bound_program.__file__, machine_tables.__file__), text_for(3)
+    modules, text = (bound_program.__file__,), text_for(3)
     depth, at, is_done = 4, 0, False
     pool = Pool(TOKENS)
     whole = Machine(nested_program(depth, False), pool)
-    expected = [whole.following_rows(whole.run_text(text[:end])) >= 0 for end in range(len(text))]
+    expected = following(whole, text)
 
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
         nonlocal left
@@ -142,9 +150,8 @@ def test_an_interrupt_leaves_everything_usable():
             pass
         finally:
             sys.settrace(None)
-        found = [machine.following_rows(machine.run_text(text[:end])) >= 0 for end in range(len(text))]
-        assert all(map(np.array_equal, found, expected)), at
-    assert at > 100
+        assert all(map(np.array_equal, following(machine, text), expected)), at
+    assert at > 50
 
 
 def compile_program(program: Program, vocab=TOKENS, **options) -> CompiledPushdown:

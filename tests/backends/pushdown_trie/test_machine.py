@@ -18,7 +18,7 @@ from tests.grammar import random_cfgs
 from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, make_cfg, short_texts
 from tests.naive.cfg_recogniser import CfgRecogniser
 from tests.naive.lexed_earley import LexedEarley
-from tokdfa.backends.pushdown_trie import bound_program, partition_lookup
+from tokdfa.backends.pushdown_trie import bound_program, steps
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme, SpecialTokens
 from tokdfa.regex.expression import ExpressionStore
@@ -126,7 +126,7 @@ def test_too_many_instructions(monkeypatch):
 
 
 def test_too_long_chains(monkeypatch):
-    monkeypatch.setattr(partition_lookup, "MAX_CHAIN", 100)
+    monkeypatch.setattr(steps, "MAX_CHAIN", 100)
     machine = machine_of(make_cfg(("a|a+b", "c"), {"s": [("a|a+b", "s", "c"), ("a|a+b", "c")]}), "longest")
     for _ in range(2):
         with pytest.raises(LimitExceeded, match="cut into lexemes") as caught:

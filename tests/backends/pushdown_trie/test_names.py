@@ -19,8 +19,7 @@ from tests.backends.pushdown_trie.json_programs import (
 )
 from tests.json_schema.spellings import LETTERS, meaning, spelled, words
 from tokdfa.backends.pushdown_trie import names as name_items
-from tokdfa.backends.pushdown_trie.arrays import M_NODES
-from tokdfa.backends.pushdown_trie.fill import Filler
+from tokdfa.backends.pushdown_trie.walks import Filler
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa
@@ -76,7 +75,7 @@ def test_spellings_are_read_and_nothing_else():
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_all_ways_to_fill_agree(wide, monkeypatch):
-    """With everything wide, partitions and subtrees come up at every node."""
+    """With everything wide, divisions and subtrees come up at every node."""
     if wide:
         make_everything_wide(monkeypatch)
     totals = []
@@ -137,9 +136,9 @@ def test_several_windows_cost_as_much_as_one():
         machine = machine_for(several_windows(["left", "right"], parts), vocab)
         row = machine.run_text(b'"')
         Filler().fill(machine, row)
-        before = machine.counts[M_NODES]
+        before = machine.nodes_visited
         Filler().fill(machine, row)
-        visited.append(machine.counts[M_NODES] - before)
+        visited.append(machine.nodes_visited - before)
     assert visited[1] <= visited[0] < 1_000
 
 
@@ -154,8 +153,8 @@ def test_a_name_is_read_without_the_rows_on_the_way():
         row = machine.step(row, byte)
     assert row == read
     made = []
-    for use_partitions in (True, False):  # without them, all rows are made
-        before, mask = machine.row_count, Filler(use_partitions).fill(machine, read)
+    for divides in (True, False):  # without them, all rows are made
+        before, mask = machine.row_count, Filler(divides).fill(machine, read)
         made.append((machine.row_count - before, mask.tobytes()))
     assert made[0][0] == 0 < made[1][0]
     assert made[0][1] == made[1][1]

@@ -18,7 +18,7 @@ from tokdfa.backends.pushdown_trie import state_table
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS, ENDS, SHORTEST
+from tokdfa.backends.pushdown_trie.state_table import ACCEPTS, ENDS, SHORTEST
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema, Regex
 from tokdfa.errors import LimitExceeded
@@ -63,7 +63,7 @@ def test_states_read_what_the_regex_matches(explicit, monkeypatch):
             assert (state > 0 and bool(states.flags[state] & ACCEPTS)) == bool(matches(text.decode())), text
 
     check()
-    assert bool(states.lazy_rows.automata) == (explicit == 0)
+    assert bool(states.lazy_automata) == (explicit == 0)
 
 
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
@@ -76,27 +76,6 @@ def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
     assert states.flags[end] & (ACCEPTS | SHORTEST | ENDS) == ACCEPTS | SHORTEST | ENDS
     assert run(states, start, b"bbabb") == DEAD
     assert run(states, states.start_of(text_of("[ab]*ab")), b"bbabb") > 0
-
-
-def test_states_that_an_interrupted_call_has_numbered_keep_their_numbers(monkeypatch):
-    """A KeyboardInterrupt that comes while a kernel runs is raised as soon as that returns."""
-    monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", 0)
-    kernel, states = state_table._fill_rows_kernel, AutomatonTable(BYTES)
-
-    def interrupted(*arrays):
-        kernel(*arrays)
-        raise KeyboardInterrupt
-
-    first = states.start_of(text_of("a(b|ab)"))
-    monkeypatch.setattr(state_table, "_fill_rows_kernel", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        states.fill_rows([first])
-    monkeypatch.setattr(state_table, "_fill_rows_kernel", kernel)
-    second = states.start_of(text_of("b(aa)?"))
-    for start, pattern in ((second, "b(aa)?"), (first, "a(b|ab)")):
-        for text in TEXTS:
-            state = run(states, start, text)
-            assert (state > 0 and bool(states.flags[state] & ACCEPTS)) == bool(re.fullmatch(pattern, text.decode()))
 
 
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
@@ -168,14 +147,14 @@ def test_what_most_schemas_need_is_made_in_advance_where_that_is_asked_for():
         backend = PushdownTrie(vocab)
         for kind in ("grammar", "json_schema", "json_schema") if is_prepared else ():
             backend.prepare(kind)
-            made.append(pool_of(vocab).partitions.made)
+            made.append(pool_of(vocab).masks.divisions.made)
         for _ in range(2):  # a second schema gets no more than the first
-            before = pool_of(vocab).partitions.made
+            before = pool_of(vocab).masks.divisions.made
             matcher = backend.compile(schema).start()
-            assert pool_of(vocab).partitions.made == before
+            assert pool_of(vocab).masks.divisions.made == before
             advance_all(matcher, b'{"born": "2')
             found.append(tuple(mask_of(matcher)))
-            assert not is_prepared or pool_of(vocab).partitions.made == before
+            assert not is_prepared or pool_of(vocab).masks.divisions.made == before
     assert len(set(found)) == 1
     assert made[0] == 0 < made[1] == made[2]
 
@@ -200,15 +179,14 @@ def test_tables_of_machines_that_are_gone_are_used_again() -> None:
     vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], end_tokens=[256])
     shared = Pool(vocabulary)
     first = Machine(lower_regular(Regex("(ab|ba){3,9}")), shared)
-    table = first.transitions
+    tables = first.t
     assert first.run_text(b"abbaab") >= 0
     alive = Machine(lower_regular(Regex("a*")), shared)
-    assert alive.transitions is not table
+    assert alive.t is not tables
     del first
     gc.collect()
     second = Machine(lower_regular(Regex("[x-z]{2}")), shared)
-    assert second.transitions is table
-    assert not table[second.row_count * 256 :].any()
+    assert second.t is tables
     assert second.run_text(b"a") == second.run_text(b"xyz") == -1
     assert second.can_end(second.run_text(b"xy"))
     assert alive.can_end(alive.run_text(b"aaa"))

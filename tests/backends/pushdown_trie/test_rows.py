@@ -50,7 +50,7 @@ def links(machine, row):
     found = []
     while row >= 0:
         found.append(row)
-        row = int(machine.row_fallback[row])
+        row = machine.row_kind(row)[1]
     return found
 
 

@@ -1,4 +1,4 @@
-"""Masks of schemas by partitions against walks of the whole trie: counted strings, names among other strings."""
+"""Masks of schemas by divisions against walks of the whole trie: counted strings, names among other strings."""
 
 import random
 
@@ -18,10 +18,10 @@ SLICED = [
 
 
 @pytest.mark.parametrize("schema", SLICED)
-def test_masks_with_slices_are_those_without(schema):
-    """Along a text, and equal to a plain walk's."""
+def test_masks_are_those_of_a_walk(schema):
+    """Along a text, with slices where a state reads one."""
     vocab = load_tokenizer("mistral-v1").vocabulary
-    ways = {}, {"slices": False}, {"partition": False}
+    ways = {}, {"partition": False}
     matchers = [PushdownTrie(vocab, shared=False, **way).compile(JsonSchema(schema)).start() for way in ways]
     text = b'{"ab_1": 12, "c": 3}' if "patternProperties" in schema else b'"abc def@x.yz"'
     single = [vocab.trie.prefixes_of(bytes([byte]))[0] for byte in text]

@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 
 from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD
-from tokdfa.backends.pushdown_trie import partition, slices
-from tokdfa.backends.pushdown_trie.arrays import STRICT
-from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS
-from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
+from tokdfa.backends.pushdown_trie import row_divisions, slices
+from tokdfa.backends.pushdown_trie.items import STRICT
+from tokdfa.backends.pushdown_trie.pool import Pool
+from tokdfa.backends.pushdown_trie.state_table import ACCEPTS
 from tokdfa.constraint import Regex
 from tokdfa.grammar import lexeme_automata
 from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
 from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
-from tokdfa.vocabulary.vocabulary import Vocabulary
+
+
+def text_of(pattern):
+    return lower_regular(Regex(pattern)).source.terminals[0]
 
 
 def start_of(states, pattern):
-    return states.automata.start_of(lower_regular(Regex(pattern)).source.terminals[0])
+    return states.automata.start_of(text_of(pattern))
 
 
 def target(states, state, data):
@@ -39,7 +41,7 @@ def target(states, state, data):
 
 
 def reads(states, state, other, depth, strict):
-    return states.slices.reads(state | STRICT * strict, other, depth)
+    return states.masks.slices.reads(state | STRICT * strict, other, depth)
 
 
 def explicit_start(states, pattern):
@@ -82,31 +84,19 @@ def test_against_all_strings(explicit, monkeypatch):
     assert len(seen) == 4
 
 
-def test_a_grammar_finds_slices_where_that_is_asked_for(monkeypatch):
-    monkeypatch.setattr(slices, "LEAST_NODES", 0)
-    made = []
-    for is_prepared, options in [(False, {}), (True, {}), (True, {"slices": False}), (True, {"shared": False})]:
-        vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b" a", b" b", b""], end_tokens=[258])
-        if is_prepared:
-            PushdownTrie(vocab, **options).prepare("grammar")
-        made.append(list(pool_of(vocab).slices.made))
-    assert made == [[], [0, 1 + vocab.trie.order.tolist().index(32)], [], []]
-
-
 def test_all_slices_made_before_are_those_that_would_be_made(monkeypatch):
     """The largest slice inside of a state is found and served alike, whether the others are there or not."""
-    monkeypatch.setattr(slices, "LEAST_NODES", 0)
-    monkeypatch.setattr(partition, "DENSE", 1)
-    before, after = Pool(ODD), Pool(ODD)
-    after.slices.make_all()
-    made, found = after.partitions.made, []
+    monkeypatch.setattr(row_divisions, "LEAST_NODES", 0)
+    monkeypatch.setattr(slices, "LEAST_TOKENS", 1)
+    builders = [Pool(ODD).masks, Pool(ODD).masks]
+    builders[1].slices.make_all()
+    made, count = builders[1].divisions.made, 0
     for pattern in ("[a-z]*", "[0-9A-Za-z]*x", "[^@]*", "[ab]+"):
-        parts = [(pool.slices.within(0, start_of(pool, pattern)), pool.partitions) for pool in (before, after)]
-        inside = [
-            [] if part < 0 or kept.part_dense[part] < 0 else kept.dense[kept.part_dense[part]].tolist()
-            for part, kept in parts
-        ]
+        inside = []
+        for builder in builders:
+            number = builder.slices.within(builder.automata.start_of(text_of(pattern)))
+            inside.append(builder.divisions.inside_of(number) if number >= 0 else None)
         assert inside[0] == inside[1]
-        found += inside
-    assert sum(map(bool, found)) > 4
-    assert after.partitions.made == made
+        count += inside[0] is not None
+    assert count > 2
+    assert builders[1].divisions.made == made

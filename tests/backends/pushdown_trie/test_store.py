@@ -13,6 +13,7 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import SavedIndexError, UnsupportedConstraint
+from tokdfa.grammar import lexeme_automata
 from tokdfa.program.printing import format_program
 from tokdfa.program.program_file import read_program, write_program
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -125,18 +126,21 @@ def test_nobody_makes_masks_while_automata_are_explored_to_be_saved(
 ) -> None:
     """Lazy automata of one grammar share their expressions, which grow."""
     grammar = Grammar("start: (A | B)+\nA: /[ab]{1,3000}c/\nB: /[ab]{1,2500}d/\n")
+    waits: list[bool] = []
+    compiled = None
+
+    class Watched(LazyDfa):
+        def to_dfa(self, *limits: int) -> Dfa:
+            if compiled is not None:
+                other = threading.Thread(target=compiled.start().allows, args=(len(waits),))
+                other.start()
+                other.join(0.1)
+                waits.append(other.is_alive())
+            return super().to_dfa(*limits)
+
+    monkeypatch.setattr(lexeme_automata, "LazyDfa", Watched)
     compiled = PushdownTrie(small_vocabulary(), shared=False, lexer="any").compile(grammar)
     assert isinstance(compiled, CompiledPushdown)
-    explore, waits = LazyDfa.to_dfa, []
-
-    def watched(automaton: LazyDfa, *limits: int) -> Dfa:
-        other = threading.Thread(target=compiled.start().allows, args=(len(waits),))
-        other.start()
-        other.join(0.1)
-        waits.append(other.is_alive())
-        return explore(automaton, *limits)
-
-    monkeypatch.setattr(LazyDfa, "to_dfa", watched)
     compiled.save(tmp_path / "program.npz")
     pickle.dumps(compiled)
     assert len(waits) > 2

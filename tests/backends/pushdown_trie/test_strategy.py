@@ -9,7 +9,7 @@ import pytest
 from tests.backends.grammar_walks import NAMES, bytes_start, compile_with, grammar_of, texts_of, tokenizer_of, walk_all
 from tests.threads import run_together
 from tests.walks import advance_all, mask_of, masks_along
-from tokdfa.backends.pushdown_trie import fill, machine
+from tokdfa.backends.pushdown_trie import machine, walks
 from tokdfa.constraint import Grammar
 from tokdfa.errors import (
     LimitExceeded,
@@ -167,7 +167,7 @@ def test_tables_that_others_have_filled_are_no_limit():
 
 
 def test_threads_on_constraints_that_share_a_pool():
-    """Eight threads compile and walk eight grammars of one vocabulary: new automata and partitions all the time."""
+    """Eight threads compile and walk eight grammars of one vocabulary: new automata and divisions all the time."""
     whole = tokenizer_of("mistral-v1").vocabulary
     vocab = Vocabulary([whole.token_bytes(token) for token in range(3, 8000)] + [b""], end_tokens=[7997])
     names = [*NAMES, *NAMES][:8]
@@ -209,7 +209,7 @@ def test_masks_are_made_under_the_lock(lexer, monkeypatch):
     """Whoever asks: compiling (which searches for an end where bytes are lacking), masks, steps, and `allows`."""
     vocab = Vocabulary([b"a", b"ab", b"(", b")", b""], end_tokens=[4])
     unlocked = []
-    for owner, name in ((fill.Filler, "fill"), (machine.Machine, "run"), (machine.Machine, "supply")):
+    for owner, name in ((walks.Filler, "write"), (machine.Machine, "run")):
         original = getattr(owner, name)
 
         def watched(self, *args, original=original, name=name):

@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import regex_patterns
+from tests.strategies import examples, regex_patterns
 from tests.vocabulary.vocabularies import ODD
 from tests.walks import mask_of as allowed_by
 from tokdfa.backends.token_index import ExplicitTokenIndex, TokenIndex
@@ -96,7 +96,7 @@ def test_every_variant_is_the_token_index(options: dict[str, object]) -> None:
             assert tables_are_equal(made, compiled(Regex(pattern), vocab))
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@examples(150)
 @given(regex_patterns(boundaries=False), st.sampled_from(VARIANTS))
 def test_random_regexes(pattern: str, options: dict[str, object]) -> None:
     try:

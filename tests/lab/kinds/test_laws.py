@@ -35,6 +35,6 @@ def test_each_engine_is_an_item() -> None:
 def test_an_engine_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "outlines_core", None)
     rows = measure({"engines": [{"backend": "outlines_core"}]}, 0)
-    assert [row["status"] for row in rows] == ["error"]
+    assert [row["status"] for row in rows] == ["unavailable"]
     assert "pip install" in rows[0]["message"]
     assert "failed" in Told(KIND, [*rows, *measure({"engines": SETTINGS["engines"][:1]}, 0)]).tables

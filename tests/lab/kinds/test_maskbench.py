@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +29,8 @@ from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+ROOT = Path(__file__).parents[3]
 #: Both spell one JSON value.
 TEXT, OTHER = '{"a": 1, "b": 2}', '{"b": 2, "a": 1}'
 SCHEMA: dict[str, Any] = {"texts": [TEXT], "properties": {"a": {}, "b": {}}}
@@ -112,13 +114,16 @@ def write(folder: Path, name: str, schema: dict[str, Any], *tests: tuple[bool, A
     (folder / f"{name}.json").write_text(json.dumps({"schema": schema, "tests": made}))
 
 
-def rows_of(folder: Path, results: Path, seed: int = 0, **more: Any) -> list[dict[str, Any]]:
-    """The rows of a run on the cases of a folder, in a folder below `results`."""
+def rows_of(
+    folder: Path, results: Path, seed: int = 0, python: Path | None = None, **more: Any
+) -> list[dict[str, Any]]:
+    """The rows of a run on the cases of a folder, in a folder below `results`. `python`: runs the fake engine."""
     settings = {"data": str(folder), "engines": [ENGINE], **more}
     experiment = {"name": "bench", "question": "Who?", "kind": "maskbench", "tokenizers": ["bytes"], "seed": seed}
     file = results / f"{len(list(results.glob('*.yaml')))}.yaml"
     file.write_text(yaml.safe_dump({**experiment, "settings": settings}))
-    return open_run(run(load_config(file)).folder).results().to_dict("records")
+    config = load_config(file, {"pythons.fake_schemas": str(python)} if python else {})
+    return open_run(run(config).folder).results().to_dict("records")
 
 
 def test_a_limit_or_a_death_costs_one_case_only(tmp_path: Path) -> None:
@@ -160,6 +165,28 @@ def test_served_engines_live_on_and_take_turns_that_the_seed_draws(tmp_path: Pat
     assert 1 <= len(setups) <= 3, "a process for all cases, and one more for each that died"
     assert min(setups) > 0
     assert {row["way"] for row in rows} == {"served"}
+
+
+@pytest.mark.parametrize("way", ["served", "fresh"])
+def test_an_engine_may_have_an_interpreter_of_its_own(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for number, trick in enumerate((None, "segfault", None, "raise")):
+        trouble = {} if trick is None else {"trick": trick, "where": "compile"}
+        write(tmp_path / "data", str(number), {**SCHEMA, **trouble}, GOOD)
+    log, python = tmp_path / "log", tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "$$" >> "{log}"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    rows = rows_of(tmp_path / "data", tmp_path, way=way, chunk=3, python=python)
+    assert [row["outcome"] for row in rows] == ["passed", "crash", "passed", "refused"]
+    assert rows[1]["message"] == "the process died of SIGSEGV during 'compile'"
+    assert rows[3]["message"] == "RuntimeError: on purpose"
+    assert {row["way"] for row in rows} == {way}
+    assert len(set(log.read_text().split())) >= 3, "asked what it has, and started twice at least"
+    rows = rows_of(tmp_path / "data", tmp_path, way=way, python=tmp_path / "none")
+    assert [row["outcome"] for row in rows] == ["unavailable"] * 4
+    assert rows[0]["message"].startswith(f"there is no Python interpreter at {tmp_path / 'none'}")
 
 
 def test_turns_have_every_case_of_every_engine_once_and_are_drawn() -> None:

@@ -44,7 +44,7 @@ def test_a_model_that_cannot_be_loaded_is_a_row(tokenizer, monkeypatch):
     models = ["smollm2", ModelEntry(name="table?seed=3", tokenizer=tokenizer, label="small")]
     (loaded,) = load_models(models, 1, rows)
     assert [row["model"] for row in rows] == ["smollm2", "small"]
-    assert rows[0]["status"] == "error"
+    assert rows[0]["status"] == "unavailable"
     assert "pip install 'tokdfa[lm]'" in rows[0]["message"]
     assert rows[1]["status"] == "ok"
     assert rows[1]["fingerprint"] == loaded.model.fingerprint

@@ -219,13 +219,13 @@ def test_what_cannot_be_compared_is_refused(before: FakeRun, tmp_path: Path) -> 
 
 def test_the_page_says_what_was_found(before: FakeRun, tmp_path: Path) -> None:
     after = measured(tmp_path, 3, token_index=1.5)
-    after.provenance["packages"] = {**PACKAGES, "numba": HOSTILE}
-    before_too = replace(before, provenance={**before.provenance, "packages": {**PACKAGES, "numba": "1"}})
+    after.provenance["packages"] = {**PACKAGES, "regex": HOSTILE}
+    before_too = replace(before, provenance={**before.provenance, "packages": {**PACKAGES, "regex": "1"}})
     found = compare_runs(before_too, after)
     written = page(found, (before.folder, tmp_path / "it's"))
     assert len(found.engines) == len(written.tables[0].rows)
     assert compare_environments([found.before, found.after]) == {
-        "packages · numba": ["1", HOSTILE],
+        "packages · regex": ["1", HOSTILE],
         "git · commit": ["1" * 40, "3" * 40],
     }
     web = render(written)

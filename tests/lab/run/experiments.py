@@ -62,29 +62,15 @@ def children(*, recursive: bool = False) -> list[psutil.Process]:
     return found
 
 
-def measuring(*pids: int, forks_only: bool = False) -> list[psutil.Process]:
-    """The worker processes that these processes (this one, if none is given) have started, each before its forks.
-
-    Forks are what measures now: a worker between two groups stays pinned to the core of its last one, which another may
-    have by then.
-    """
+def measuring(*pids: int) -> list[psutil.Process]:
+    """The worker processes that these processes (this one, if none is given) have started, each before its forks."""
     found = []
     for pid in pids or (os.getpid(),):
         with contextlib.suppress(psutil.NoSuchProcess):
             for child in psutil.Process(pid).children():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     if any("tokdfa.lab.run.worker" in word for word in child.cmdline()):
-                        found += [child] * (not forks_only) + child.children(recursive=True)
-    return found
-
-
-def affinities(processes: list[psutil.Process]) -> list[tuple[int, ...]]:
-    """The processors that each may run on; processes that have ended, be it unnoticed by their parent, are left out."""
-    found = []
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if process.status() != psutil.STATUS_ZOMBIE:
-                found.append(tuple(process.cpu_affinity()))
+                        found += [child, *child.children(recursive=True)]
     return found
 
 

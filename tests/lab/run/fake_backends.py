@@ -7,6 +7,7 @@ of one character (``ab|c*``). Masks are made token by token, so it suits small v
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import sys
@@ -38,12 +39,21 @@ class Panic(BaseException):
     """As raised by a compiled engine that breaks down."""
 
 
+def nap() -> None:
+    """Sleep, and note when and on which processors in the file that the environment variable NAPS names, if any."""
+    began = time.monotonic_ns()
+    time.sleep(0.06)
+    if path := os.environ.get("NAPS"):
+        with open(path, "a") as file:
+            file.write(f"{json.dumps([began, time.monotonic_ns(), sorted(os.sched_getaffinity(0))])}\n")
+
+
 def play(how: str, hogged: list[bytearray]) -> None:
     """Do a trick."""
     if how == "sleep":
         time.sleep(60)
     elif how == "nap":
-        time.sleep(0.06)
+        nap()
     elif how == "hog":
         for _ in range(24):
             hogged.append(bytearray(b"x" * (16 * 2**20)))
@@ -122,6 +132,7 @@ class FakeCompiled(CompiledConstraint):
             if constraint.label == WARM_UP:
                 self.texts, self.loops = [b"0"], []
         self.sizes = {"states": len(self.texts), "bytes": sum(map(len, self.texts)), "alternatives": len(texts)}
+        self.sizes["process"] = os.getpid()
         journal.append((self.tag, "compile"))
 
     @property

@@ -18,6 +18,7 @@ import tokdfa
 from tests.lab.run.experiments import children, experiment, measuring, run_all, trick
 from tests.lab.run.test_interruption import complete, read_until, slow_experiment, start, wait_until_gone
 from tokdfa.errors import ClusterError, MissingDependency, OptionError
+from tokdfa.lab.measure import interpreters
 from tokdfa.lab.run import cluster, execute, provenance
 from tokdfa.lab.run.cluster import CODE, LOCAL, Order, describe_worker, faults, versions_of
 from tokdfa.lab.run.store import open_run
@@ -184,7 +185,7 @@ def test_a_cluster_of_this_machine(tmp_path):
 
 
 def test_workers_must_have_the_same_code(tmp_path, scheduler, monkeypatch):
-    monkeypatch.setattr(provenance, "code_fingerprint", lambda folder: "other")
+    monkeypatch.setattr(interpreters, "code_fingerprint", lambda folder: "other")
     config = experiment(tmp_path, "fake")
     with pytest.raises(
         ClusterError, match=r"worker tcp://.* does not fit this run: its code of tokdfa is .*, not other"
@@ -196,9 +197,9 @@ def test_workers_must_have_the_same_code(tmp_path, scheduler, monkeypatch):
 def test_what_a_worker_lacks(tmp_path):
     config, names = experiment(tmp_path, "fake"), ("numpy", "no-such-package", "torch")
     mine = versions_of(describe_worker(names), names)
-    mine[CODE] = provenance.code_fingerprint(Path(tokdfa.__file__).parent)
+    mine[CODE] = interpreters.code_fingerprint(Path(tokdfa.__file__).parent)
     assert (mine["Python"], mine["no-such-package"]) == (platform.python_version(), "none")
-    fitting = Order("r", config, {}, {}, mine, (str(tmp_path),), {}, ())
+    fitting = Order("r", config, {}, {}, mine, (str(tmp_path),), {})
     assert faults(fitting) == []
     told = [said.partition(";")[0] for said in faults(replace(fitting, versions={**mine, "numpy": "1.0"}))]
     assert told == [f"its numpy is {mine['numpy']}, not 1.0"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -348,3 +349,47 @@ def test_grids_may_overlap(tmp_path):
         "token_index lazy=false",
         "token_index lazy=true",
     ]
+
+
+def test_interpreters_of_backends_are_a_key_of_the_experiment(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one.json").write_text('{"schema": {}, "tests": []}')
+    engines = "[{backend: token_index}, {backend: syncode}]"
+    text = f"""
+        name: apart
+        kind: maskbench
+        tokenizers: [bytes]
+        settings: {{data: {tmp_path / "data"}, engines: {engines}}}
+        """
+    path = tmp_path / "e.yaml"
+    path.write_text(textwrap.dedent(text))
+    plain, config = load_config(path), load_config(path, {"pythons.syncode": "env/bin/python"})
+    assert config.pythons == {"syncode": str(Path("env/bin/python").absolute())}
+    assert config.fingerprint == plain.fingerprint
+    assert "pythons" not in plain.to_yaml()
+    assert "pythons.syncode=" in config.command
+    loads_again(tmp_path, config)
+    first, second = expand(config)
+    assert first.item_id == expand(plain)[0].item_id
+    assert second.item_id != expand(plain)[1].item_id
+    assert second.settings["pythons"] == config.pythons
+    for given, said in (
+        ({"pythons.syncod": "x"}, r"pythons.syncod: .*backend 'syncod'.*syncode"),
+        ({"pythons": "x"}, "pythons: keys and values are expected"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            load_config(path, given)
+
+
+def test_who_starts_no_process_for_each_engine_has_no_interpreters(tmp_path):
+    text = """
+        name: apart
+        kind: laws
+        settings: {engines: [{backend: token_index}]}
+        pythons: {token_index: /usr/bin/python3}
+        """
+    with pytest.raises(ConfigError, match=r"e.yaml:5: pythons: .*kind laws starts no process for each engine"):
+        load(tmp_path, text)
+    moved = text.replace("}]}", "}], pythons: {}}").replace("        pythons: {token", "        # {token")
+    with pytest.raises(ConfigError, match="pythons is a key of the experiment"):
+        load(tmp_path, moved)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import tempfile
 import psutil
 import pytest
 
-from tests.lab.run.experiments import affinities, experiment, measuring, trick
+from tests.lab.run.experiments import experiment, trick
 from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import Group, Item, expand_groups
 from tokdfa.lab.kinds import targets
@@ -126,15 +128,20 @@ SIX = [{"label": text, "choice": [text, text * 2]} for text in "abcdef"]
 
 
 def run_and_look(config, number, monkeypatch):
-    """The summary, and the sets of processors that were seen together."""
-    monkeypatch.setattr(slots, "TELL_SECONDS", 0.05)
-    together = []
+    """The summary, and (began, ended, processors) of each nap."""
+    naps = config.source.parent / "naps"
+    monkeypatch.setenv("NAPS", str(naps))
+    summary = execute.run(config, workers=number)
+    return summary, [json.loads(line) for line in naps.read_text().splitlines()]
 
-    def look(event):
-        if event.event == "working" and hasattr(psutil.Process(), "cpu_affinity"):
-            together.append(affinities(measuring(forks_only=True)))
 
-    return execute.run(config, progress=look, workers=number), together
+def together(naps):
+    """The processors of each two naps that overlap."""
+    return [
+        (first[2], second[2])
+        for first, second in itertools.combinations(naps, 2)
+        if first[0] < second[1] and second[0] < first[1]
+    ]
 
 
 def test_two_at_a_time_share_no_core(tmp_path, monkeypatch):
@@ -143,27 +150,25 @@ def test_two_at_a_time_share_no_core(tmp_path, monkeypatch):
     if len(usable) < 2:
         pytest.skip("this machine has one core")
     config = experiment(tmp_path, trick("nap"), constraints=SIX)
-    summary, together = run_and_look(config, 2, monkeypatch)
+    summary, naps = run_and_look(config, 2, monkeypatch)
     assert summary.statuses == {"ok": 6}
-    assert [pair for pair in together if len(pair) == 2]
-    for pinned in together:
-        assert len(set(pinned)) == len(pinned)
-        assert all(len(processors) == 1 and processors[0] in usable for processors in pinned)
+    assert together(naps)
+    assert all(first != second for first, second in together(naps))
+    assert all(len(processors) == 1 and processors[0] in usable for _, _, processors in naps)
     assert open_run(summary.folder).provenance["environment"]["workers"] == 2
 
 
 def test_no_more_at_a_time_than_there_are_cores(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cores, "usable_processors", lambda: psutil.Process().cpu_affinity()[:1])
-    summary, together = run_and_look(experiment(tmp_path, trick("nap"), constraints=SIX), 3, monkeypatch)
+    summary, naps = run_and_look(experiment(tmp_path, trick("nap"), constraints=SIX), 3, monkeypatch)
     assert summary.statuses == {"ok": 6}
-    assert max(map(len, together)) == 1
+    assert not together(naps)
 
 
 def test_one_process_goes_where_the_system_puts_it(tmp_path, monkeypatch):
     monkeypatch.setattr(slots, "take_cores", None)  # it asks for none
-    summary, together = run_and_look(experiment(tmp_path, trick("nap"), constraints=SIX[:1]), None, monkeypatch)
+    summary, naps = run_and_look(experiment(tmp_path, trick("nap"), constraints=SIX[:1]), None, monkeypatch)
     assert summary.statuses == {"ok": 1}
-    seen = [pinned for pinned in together if pinned]
-    assert seen
-    assert all(pinned == [tuple(psutil.Process().cpu_affinity())] for pinned in seen)
+    assert naps
+    assert all(processors == sorted(psutil.Process().cpu_affinity()) for _, _, processors in naps)

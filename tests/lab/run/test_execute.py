@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from tests.lab.run.experiments import children, experiment, run_all, trick
-from tokdfa.core import jit
 from tokdfa.errors import ClusterError, OptionError, StoreError
 from tokdfa.lab import kinds
 from tokdfa.lab.config.resolve import load_config
@@ -33,7 +32,7 @@ def test_every_way_to_fail_is_a_row_and_the_others_are_measured(tmp_path):
     assert found == {
         **{"fake": "ok", "raise": "error", "panic": "crash", "limit": "memory", "unsupported": "unsupported"},
         **{"no_memory": "memory", "segfault": "crash", "exit": "crash", "kill": "crash"},
-        **{"init raise": "error", "init missing": "error", "init segfault": "crash"},
+        **{"init raise": "error", "init missing": "unavailable", "init segfault": "crash"},
         **{"warm raise": "ok", "warm exit": "crash"},
         **{"mask raise": "error", "mask segfault": "crash", "advance panic": "crash", "advance exit": "crash"},
         **{"fake_peer": "ok"},
@@ -243,7 +242,6 @@ def test_a_tokenizer_that_fails_in_the_worker_fails_its_items(tmp_path):
 
 def write_special(tmp_path, monkeypatch, settings):
     monkeypatch.setitem(kinds.ADDED, "dice", "tests.lab.run.fake_kind:KIND")
-    monkeypatch.setattr(jit, "is_warm", lambda _: True)  # dice need no kernels
     path = tmp_path / "special.yaml"
     constraints = "[{label: a, choice: [a]}, {label: b, choice: [b]}]"
     path.write_text(

@@ -13,7 +13,6 @@ import pytest
 
 from tests.full_disk import fill_disk
 from tests.lab.run.experiments import children, experiment, gone, run_all, trick
-from tokdfa.core import jit
 from tokdfa.errors import StoreError
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.run import execute
@@ -53,11 +52,14 @@ def start(config, scheduler="", **environment):
 
 def read_until(process, event, count):
     """Read what the run says until it has said `event` `count` times."""
+    said = []
     for line in process.stdout:
+        said.append(line)
         count -= line.strip() == event
         if count == 0:
             return
-    raise AssertionError(f"the run ended without {event}")
+    process.communicate()
+    raise AssertionError(f"the run ended without {event}: {''.join(said)}")
 
 
 def wait_until_gone(pids, seconds=10.0):
@@ -150,43 +152,15 @@ def test_an_interrupted_run_says_what_it_did_and_how_to_go_on(tmp_path, groups):
     complete(config, summary)
 
 
-def test_an_interruption_while_kernels_are_compiled_says_how_many_are(tmp_path, monkeypatch):
-    config, folder = experiment(tmp_path, "token_index"), tmp_path / "other place"
-
-    def compile_two(_):
-        yield from ((f"step {done}", done, 9) for done in range(3))
-        raise KeyboardInterrupt
-
-    events = []
-    with monkeypatch.context() as patch:
-        patch.setattr(jit, "is_warm", lambda _: False)
-        patch.setattr(jit, "warm_up", compile_two)
-        summary = execute.run(config, folder, progress=events.append)
-    assert summary.interrupted
-    assert [event.event for event in events] == ["warm_up"] * 3 + ["ended"]
-    command = f"tokdfa run {config.source} --folder '{folder}'"
-    assert [line.partition(" in ")[0] for line in str(summary).splitlines()[:3]] == [
-        "0 items measured",
-        "2 of 9 steps of compiling kernels are done and kept",
-        f"interrupted with 1 items to go; what is finished is kept, go on with: {command}",
-    ]
-    assert open_run(summary.folder).provenance == {}
-    assert execute.run(config, folder).statuses == {"ok": 1}
-
-
+@pytest.mark.usefixtures("interruptible")
 def test_a_second_interruption_is_raised_at_once(tmp_path):
     def interrupt_twice(event):
         if event.event == "group_started":
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
 
-    # a shell may have started us with SIGINT ignored, as it does for commands in the background
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            execute.run(experiment(tmp_path, trick("sleep")), progress=interrupt_twice)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        execute.run(experiment(tmp_path, trick("sleep")), progress=interrupt_twice)
     assert not children(recursive=True)
 
 

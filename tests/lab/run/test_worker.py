@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from tests.lab.run.experiments import children, experiment, gone, trick
 from tokdfa.lab.config.expand import expand
 from tokdfa.lab.measure import limits
-from tokdfa.lab.run.jobs import Job
+from tokdfa.lab.run.jobs import Job, Memory
+from tokdfa.lab.run.turns import Turn
 from tokdfa.lab.run.worker import Worker
 
 
@@ -29,7 +32,7 @@ def job(tmp_path):
         limits = {"seconds": seconds, "memory_mb": memory_mb}
         config = experiment(tmp_path, trick(how, where, f"{how} {where}"), limits=limits)
         (item,) = expand(config)
-        return Job(config, (replace(item, tokenizer=tokenizer),), walks=())
+        return Job(config, replace(item, tokenizer=tokenizer), Memory(()))
 
     return make
 
@@ -71,3 +74,35 @@ def test_preparing_has_limits_too(worker, job, monkeypatch, where, phase):
     large = worker.run(job("hog", where, memory_mb=100))
     assert (large.failure.kind, large.contender) == ("memory", 0)
     assert is_fine(worker.run(job()))
+
+
+@pytest.mark.parametrize("way", ["served", "fresh"])
+def test_a_contender_has_a_process_of_its_own_for_the_run_or_for_an_item(worker, tmp_path, way):
+    constraints = [{"label": text, "choice": [text]} for text in "ab"]
+    config = experiment(tmp_path, "fake", trick("exit", "mask"), constraints=constraints, way=way)
+    first, exits, second, _ = expand(config)
+
+    def turn(item, repeat):
+        answer = worker.run(Job(config, item, Turn(repeat)))
+        return answer.failure and answer.failure.kind, answer.result and answer.result.outcome
+
+    assert turn(exits, 0) == ("crash", None)
+    outcomes = [turn(item, repeat)[1] for item, repeat in ((first, 0), (first, 1), (second, 0))]
+    one, same, next_item = (outcome.sizes["process"] for outcome in outcomes)
+    assert one == same != worker.pid
+    assert (one == next_item) == (way == "served")
+    assert gone(one) == (way == "fresh")
+    assert all(outcome.set_up_s > 0 for outcome in outcomes)
+    assert turn(exits, 0) == ("crash", None)  # a new process has taken the place of the dead one
+    assert len(children(recursive=True)) == 2  # the worker and the one that waits
+
+
+def test_a_process_that_dies_between_turns_is_killed_from_outside(worker, tmp_path):
+    config = experiment(tmp_path, "fake")
+    (item,) = expand(config)
+    before = worker.run(Job(config, item, Turn(0))).result.outcome.sizes["process"]
+    os.kill(before, signal.SIGKILL)
+    assert worker.run(Job(config, item, Turn(1))).from_outside
+    after = worker.run(Job(config, item, Turn(walks=()))).result.outcome
+    assert after.status == "ok"  # it compiles anew
+    assert after.sizes["process"] != before

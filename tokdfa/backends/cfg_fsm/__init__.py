@@ -30,10 +30,10 @@ together: a table of situations, made as far as it is needed), `machine` (all of
 the token trie with that table, and by `splits` with `speculation`: 003's prefix and suffix pairs, vectors for each
 lexer state, and the tree of terminals that one token may run through. To look at them: `describe` (situations in
 words) and `tree_graph`. The design by itself, without Lark: `regex_fsm`, whose objects are put together by ``+`` and
-``|``, by products of `packed_vectors`.
+``|``, by products of packed vectors. `cuts`: the loops of all these.
 
-Stacks and situations are plain Python: each is made once, and what is asked again and again is a table. Kernels run the
-rests of a vocabulary through a lexer state, join and unite sets of tokens, and multiply vectors.
+Stacks and situations are plain Python: each is made once, and what is asked again and again is a table. Compiled loops
+run the rests of a vocabulary through a lexer state, join and unite sets of tokens, and multiply vectors.
 
 Departures from 003. Its vectors belong to the states of terminals; ours to lexer states, which know about the
 order of terminals. Its tree is cached by the parser's stack; ours by the terminals passed and the contexts between

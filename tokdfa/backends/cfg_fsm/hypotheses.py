@@ -22,7 +22,7 @@ from tokdfa.backends.cfg_fsm.liveness import Liveness
 from tokdfa.backends.cfg_fsm.stacks import REFUSED
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import LimitExceeded
-from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN, ByteTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,12 +41,11 @@ MAX_HYPOTHESES = 1 << 17
 NS_PER_MOVE, NS_PER_BYTE, NS_PER_SITUATION = 1_000, 100, 5_000
 
 
-class Hypotheses:
+class Hypotheses(ByteTable):
     """Situations of one grammar. Situation 0 is the beginning. Not thread-safe.
 
-    `transitions`: int32, flat, rows of `class_count` entries: the offset of a row, DEAD or UNKNOWN; `byte_class`:
-    uint8, shape (256,); `members`: the hypotheses of each situation, ascending; `ends`: by lexer state, what it can end
-    in (`Contextual.ends`). `is_searched`: what leads on from a stack is found by a search, and is a set of outcomes.
+    `members`: the hypotheses of each situation, ascending; `ends`: by lexer state, what it can end in
+    (`Contextual.ends`). `is_searched`: what leads on from a stack is found by a search, and is a set of outcomes.
     """
 
     def __init__(
@@ -54,8 +53,7 @@ class Hypotheses:
     ) -> None:
         self.lexer, self.stacks, self.is_searched, self.max_situations = lexer, stacks, is_searched, max_situations
         self.ends = lexer.ends(by_outcome=is_searched)
-        self.byte_class, self.class_count = lexer.byte_class, lexer.class_count
-        self.transitions: npt.NDArray[np.int32] = np.full(16 * self.class_count, UNKNOWN, dtype=np.int32)
+        super().__init__(np.full(16 * lexer.class_count, UNKNOWN, dtype=np.int32), lexer.byte_class, lexer.class_count)
         self.members: list[tuple[Hypothesis, ...]] = []
         self._liveness = Liveness(lexer, stacks, max_search)
         self._columns, self._starts = lexer.byte_class.tolist(), lexer.starts.tolist()

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.backends.cfg_fsm.packed_vectors import multiply_kernel, pack
+from tokdfa.backends.cfg_fsm.cuts import multiply
 from tokdfa.backends.cfg_fsm.splits import SplitTable
 from tokdfa.constraint import Regex
 from tokdfa.core.budget import spend
@@ -42,12 +42,20 @@ from tokdfa.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.cfg_fsm.packed_vectors import Packed
     from tokdfa.mask import Mask
+
+    Packed = npt.NDArray[np.uint64]
 
 #: Strings that the naive product forms, at most.
 MAX_STRINGS = 10_000_000
 NS_PER_STRING = 300
+
+
+def pack(flags: npt.NDArray[np.bool_]) -> Packed:
+    """Booleans as bits: uint64, shape (ceil(len(flags) / 64),)."""
+    padded = np.zeros((len(flags) + 63) // 64 * 64, dtype=np.bool_)
+    padded[: len(flags)] = flags
+    return np.packbits(padded, bitorder="little").view(np.uint64)
 
 
 class Labels:
@@ -113,7 +121,7 @@ class _Terminal:
     def vectors(self, state: int) -> _Vectors:
         if state not in self._vectors:
             labels, table = self.labels, self.labels.table
-            after = table.vectors(self, state).after  # type: ignore[arg-type]  # it reads three arrays of a lexer
+            after = table.vectors(self, state).after
             accepts = (after >= 0) & self.dfa.accepting[after]
             inside, ends = np.zeros((2, len(labels.strings)), dtype=np.bool_)
             inside[table.tokens], ends[table.tokens] = after[table.wholes] >= 0, accepts[table.wholes]
@@ -234,10 +242,10 @@ class RegexFsm:
         if front.at_start and not front.ends.any():  # the first of a sequence: all is there
             allowed |= vectors.inside
             return _Front(labels, may_be_empty, vectors.ends, vectors.begun)
-        multiply_kernel(front.begun[None], vectors.taken[None], labels.wholes, allowed)
+        multiply(front.begun, vectors.taken, labels.wholes, allowed)
         ends = np.zeros_like(allowed)
         if not is_last:
-            multiply_kernel(front.begun[None], vectors.whole[None], labels.wholes, ends)
+            multiply(front.begun, vectors.whole, labels.wholes, ends)
             if may_be_empty:
                 ends |= front.ends
         if front.at_start:

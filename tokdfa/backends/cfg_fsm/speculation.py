@@ -29,12 +29,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.backends.cfg_fsm.cuts import join_pairs
 from tokdfa.backends.cfg_fsm.splits import RestVectors, split_table
 from tokdfa.core.budget import spend
-from tokdfa.core.jit import kernel
 from tokdfa.mask import mask_words
 from tokdfa.vocabulary.byte_table import walk
-from tokdfa.vocabulary.mask_store import add_tokens_kernel
+from tokdfa.vocabulary.mask_store import add_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,7 +150,7 @@ class Speculation:
                 self.nbytes += BYTES_PER_HYPOTHESIS + 8 * len(packed) + allowed[1].nbytes
             for row in allowed[0]:
                 np.bitwise_or(words, row, out=words)
-            add_tokens_kernel(allowed[1], words.view(np.int32))
+            add_tokens(allowed[1], words.view(np.int32))
         return True
 
     def _groups_below(self, state: int, stack: int) -> list[npt.NDArray[Any]] | None:
@@ -216,14 +216,14 @@ class Speculation:
             return None
         self.counters["nodes_made"] += 1
         node, found = TreeNode(), self.hypotheses.lexer.outcomes
-        class_ends, inside, outcome_ends, left, further = _join_pairs_kernel(
-            *self._make_vectors(state), self._class_of, len(self._class_ends), len(found), tokens, rests
+        class_ends, inside, outcome_ends, left, further = join_pairs(
+            self._make_vectors(state), self._class_of, len(self._class_ends), len(found), tokens, rests
         )
         for number, place in _runs(class_ends):
             staying = inside[place]
             if len(staying) >= _PACKED_SHARE * self._words:
                 staying = np.zeros(self._words, dtype=np.uint32)
-                add_tokens_kernel(inside[place], staying.view(np.int32))
+                add_tokens(inside[place], staying.view(np.int32))
             node.groups.append((self._class_ends[number], staying))
             self.nbytes += staying.nbytes
         for outcome, place in _runs(outcome_ends):
@@ -233,42 +233,6 @@ class Speculation:
         self.nbytes += left.nbytes + further.nbytes
         spend(NS_PER_PAIR * (len(tokens) + len(inside) + len(left)))
         return node
-
-
-@kernel
-def _join_pairs_kernel(  # type: ignore[no-untyped-def]
-    after, begins, outcomes, exit_rests, class_of, class_count, outcome_count, tokens, rests
-):
-    """Join pairs (tokens[i], rests[i]) with the vectors of a lexer state.
-
-    Returns the tokens that stay inside, ordered by class, and before them where each class ends among them; then, by
-    outcome, where each ends, and the tokens and rests of the pairs that are left.
-    """
-    class_ends, outcome_ends = np.zeros(class_count, dtype=np.int64), np.zeros(outcome_count, dtype=np.int64)
-    for pair in range(len(rests)):
-        rest = rests[pair]
-        if after[rest] >= 0:
-            class_ends[class_of[after[rest]]] += 1
-        for place in range(begins[rest], begins[rest + 1]):
-            outcome_ends[outcomes[place]] += 1
-    staying = np.empty(class_ends.sum(), dtype=np.int32)
-    leaving = np.empty(outcome_ends.sum(), dtype=np.int32)
-    left = np.empty_like(leaving)
-    # first where each begins; each entry made moves it on, so that at last it is where it ends
-    class_ends[:] = np.cumsum(class_ends) - class_ends
-    outcome_ends[:] = np.cumsum(outcome_ends) - outcome_ends
-    for pair in range(len(rests)):
-        rest = rests[pair]
-        if after[rest] >= 0:
-            number = class_of[after[rest]]
-            staying[class_ends[number]] = tokens[pair]
-            class_ends[number] += 1
-        for place in range(begins[rest], begins[rest + 1]):
-            outcome = outcomes[place]
-            leaving[outcome_ends[outcome]] = tokens[pair]
-            left[outcome_ends[outcome]] = exit_rests[place]
-            outcome_ends[outcome] += 1
-    return class_ends, staying, outcome_ends, leaving, left
 
 
 def _runs(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, slice]]:

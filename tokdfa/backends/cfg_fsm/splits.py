@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tokdfa.core.jit import kernel
+from tokdfa.backends.cfg_fsm.cuts import run_rests
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.cfg_fsm.contextual import Contextual
+    from tokdfa.backends.cfg_fsm.cuts import Lexer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
@@ -76,21 +76,9 @@ class SplitTable:
         parts = (self.rest_at, self.where, self.lengths, self.shared, self.tokens, self.wholes)
         return sum(part.nbytes for part in parts)
 
-    def vectors(self, lexer: Contextual, state: int) -> RestVectors:
+    def vectors(self, lexer: Lexer, state: int) -> RestVectors:
         """What lexer state `state` makes of all rests."""
-        return RestVectors(
-            *_run_rests_kernel(
-                lexer.transitions,
-                lexer.byte_class,
-                lexer.outcome_of,
-                self.byte_data,
-                self.where,
-                self.lengths,
-                self.shared,
-                self.rest_at,
-                state,
-            )
-        )
+        return RestVectors(*run_rests(self, lexer, state))
 
 
 _tables: weakref.WeakKeyDictionary[Vocabulary, SplitTable] = weakref.WeakKeyDictionary()
@@ -115,43 +103,3 @@ def _count_shared(
         alike = alike[data[where[alike - 1] + length] == data[where[alike] + length]]
         shared[alike] = length + 1
     return shared
-
-
-@kernel
-def _run_rests_kernel(  # type: ignore[no-untyped-def]
-    transitions, byte_class, outcome_of, data, where, lengths, shared, rest_at, state
-):
-    """The fields of `RestVectors` for a lexer state. ``states[d]`` is the state after d bytes of the current rest."""
-    count = len(where)
-    after = np.full(count, -1, dtype=np.int32)
-    begins = np.zeros(count + 1, dtype=np.int32)
-    outcomes, rests = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int32)
-    longest = 0
-    for rest in range(count):
-        longest = max(longest, lengths[rest])
-    states = np.empty(longest + 1, dtype=np.int32)
-    states[0] = state
-    alive = 0  # how many bytes of the current rest have a state
-    written = 0
-    for rest in range(count):
-        alive = min(alive, shared[rest])
-        if alive == shared[rest]:
-            while alive < lengths[rest]:
-                target = transitions[states[alive], byte_class[data[where[rest] + alive]]]
-                if target < 0:
-                    break
-                alive += 1
-                states[alive] = target
-        if alive == lengths[rest]:
-            after[rest] = states[alive]
-        if written + alive > len(outcomes):
-            outcomes = np.concatenate((outcomes, np.empty(len(outcomes) + alive, dtype=np.int32)))
-            rests = np.concatenate((rests, np.empty(len(rests) + alive, dtype=np.int32)))
-        for passed in range(1, min(alive, lengths[rest] - 1) + 1):
-            outcome = outcome_of[states[passed]]
-            if outcome >= 0:
-                outcomes[written] = outcome
-                rests[written] = rest_at[where[rest] + passed]
-                written += 1
-        begins[rest + 1] = written
-    return after, begins, outcomes[:written].copy(), rests[:written].copy()

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases
 from tokdfa.backends.cfg_fsm.machine import build_machine
 from tokdfa.backends.cfg_fsm.speculation import Speculation, Walker
@@ -129,23 +128,3 @@ class CompiledCfgFsm(CompiledSituations):
 
     def work(self) -> dict[str, int]:
         return dict(self.filler.counters)
-
-
-def _warm_up() -> None:
-    """Run every kernel of this backend once."""
-    from tokdfa.backends.cfg_fsm.regex_fsm import RegexFsm
-    from tokdfa.constraint import Grammar
-    from tokdfa.vocabulary.vocabulary import Vocabulary
-
-    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
-    grammar = Grammar('start: "(" start? ")" | /x+y?/\n%ignore " "\n')
-    mask = masks.allocate_mask(vocab.size)
-    for way in ("vectors", "walk"):
-        compiled = CfgFsm(vocab, masks=way).compile(grammar)
-        for text in (b"((", b"xxy"):
-            matcher = compiled.start()
-            for byte in text:
-                matcher.advance(byte)
-            for _ in range(2):  # a new mask, and a kept one
-                matcher.fill_mask(mask)
-    (RegexFsm("x", vocab) + RegexFsm("y", vocab)).mask()

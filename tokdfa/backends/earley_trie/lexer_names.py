@@ -1,4 +1,4 @@
-"""Names of lexer states: two that agree on all strings as long as a token have one name, and so one effect.
+"""Names of lexer states: two that agree on all strings as long as a token have one name, and so one division.
 
 A name is made of those of the state's components (`tokdfa.regex.state_names`). Equal names mean that the states agree
 so far, whatever they do later, in different grammars, too.
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.earley_trie.machine import S_LONGEST
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.state_names import ExpressionNames, name_states
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StateNames:
-    """Names of the lexer states of a machine, see the module's page: states of one name have one effect.
+    """Names of the lexer states of a machine, see the module's page: states of one name have one division.
 
     `depth`: bytes of the longest token of the vocabulary.
     """
@@ -47,7 +46,7 @@ class StateNames:
                 return "", ()
             parts.append((name, int(lexer.components.component_lexeme[component])))
         parts.sort()
-        rule = f"depth={self._depth} longest={int(self._machine.meta[S_LONGEST])} start={lexer.is_start(state)}"
+        rule = f"depth={self._depth} longest={int(self._machine.longest)} start={lexer.is_start(state)}"
         text = "|".join([rule, *(name for name, _ in parts)])
         return hashlib.sha256(text.encode()).hexdigest(), tuple(lexeme for _, lexeme in parts)
 

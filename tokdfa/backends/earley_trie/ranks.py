@@ -16,9 +16,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tokdfa.backends.earley_trie.earley_rows import END, ROOT
 from tokdfa.backends.some_end import FAR, settle_ranks
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import cached_property
@@ -31,6 +28,8 @@ if TYPE_CHECKING:
     from tokdfa.backends.earley_trie.spelled_components import SpelledComponents
     from tokdfa.grammar.cfg import Cfg
 
+#: Closes a right side; the origin point of the whole text.
+END, ROOT = -1, 0
 #: What a symbol of a rule takes; and for the rank of a row that itself, a segment of it, and an item of one or a lexeme
 #: that is read.
 NS_PER_SYMBOL, NS_PER_ROW, NS_PER_SEGMENT, NS_PER_ITEM = 500, 6_000, 5, 200
@@ -53,7 +52,6 @@ class Ranks:
 
     def _of_row(self, row: int, state: int) -> int:
         rows, skip, lexer = self._machine.rows, self._machine.cfg.skip, self._machine.lexer
-        begin, past = rows.segment_begin[row : row + 2].tolist()
         read = {
             int(lexer.components.component_lexeme[component])
             for component in lexer.components_of(state)
@@ -65,10 +63,9 @@ class Ranks:
             read = {symbol for symbol, lexemes in enumerate(self._lexemes) if lexemes < FAR}
         if self._spelled is not None and lexer.is_start(state):
             read |= {symbol for symbol in rows.allowed(row) if self._is_special(symbol)}
-        symbols = rows.segment_symbol[begin:past]
-        spend(NS_PER_ROW + NS_PER_SEGMENT * len(symbols) + NS_PER_ITEM * len(read))
-        waiting = np.flatnonzero(np.isin(symbols, list(read))).tolist()
-        items = [item for segment in waiting for item in self._items_after(begin + segment)]
+        segments = rows.segments(row)
+        spend(NS_PER_ROW + NS_PER_SEGMENT * len(segments) + NS_PER_ITEM * len(read))
+        items = [item for symbol, segment in segments if symbol in read for item in self._items_after(segment)]
         settle_ranks((origin for _, origin in items), self._origins, self._ways_out)
         return 1 + min((rest + self._origins[origin] for rest, origin in items), default=FAR)
 
@@ -77,15 +74,13 @@ class Ranks:
 
     def _ways_out(self, origin: int) -> list[tuple[int, int]]:
         """See `settle_ranks`."""
-        return self._items_after(int(self._machine.rows.origin_segment[origin]))
+        return self._items_after(self._machine.rows.segment_of(origin))
 
     def _items_after(self, segment: int) -> list[tuple[int, int]]:
         """Of each item of a segment the rank of the dot after its symbol, and the origin point."""
-        rows = self._machine.rows
-        items = slice(*rows.segment_first[segment : segment + 2].tolist())
-        dots, origins = rows.item_dot[items].tolist(), rows.item_origin[items].tolist()
-        spend(NS_PER_ITEM * len(dots))
-        return [(self._dots[dot + 1], origin) for dot, origin in zip(dots, origins, strict=True)]
+        items = self._machine.rows.items_in(segment)
+        spend(NS_PER_ITEM * len(items))
+        return [(self._dots[dot + 1], origin) for dot, origin in items]
 
     @cached_property
     def _lexemes(self) -> list[int]:
@@ -98,7 +93,7 @@ class Ranks:
     @cached_property
     def _dots(self) -> list[int]:
         """The rank of each dot."""
-        fewest, rhs = fewest_lexemes(self._machine.cfg, self._lexemes), self._machine.rows.rhs.tolist()
+        fewest, rhs = fewest_lexemes(self._machine.cfg, self._lexemes), self._machine.rows.right_sides.tolist()
         ranks = [0] * len(rhs)
         for dot in reversed(range(len(rhs))):
             if rhs[dot] != END:

@@ -21,7 +21,7 @@ from tokdfa.regex.lazy_dfa import LazyDfa
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tokdfa.backends.earley_trie.lexer_components import Components
+    from tokdfa.grammar.lexer_components import Components
 
 #: What an entry of the table of components takes, each time that it is read.
 NS_PER_ENTRY = 2

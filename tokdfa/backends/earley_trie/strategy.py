@@ -2,21 +2,21 @@
 
 Strategy (000, llguidance; the parts and their order are in `tokdfa.backends.earley_trie`). A lexer made of the lexemes'
 automata reads bytes; where a lexeme ends, an Earley parser moves to its next row. A mask is a walk over the token trie:
-the lexer alone decides at nearly every node. Rows are interned by content (`tokdfa.backends.earley_trie.earley_rows`),
+the lexer alone decides at nearly every node. Rows are interned by content (`tokdfa.backends.earley_trie.rows`),
 so a matcher's state is one number, rollback and fork cost nothing, and equal situations share their masks. A JSON
 schema is read as a grammar, too, the same language as that of `pushdown_trie` (`tokdfa.json_schema.program_grammar`).
 
 Options:
 
 - ``mask``: ``effects`` keeps for each lexer state what tokens do to it, in tables that all rows share, and asks the
-  parser once for each string of lexemes that some token completes (`tokdfa.backends.earley_trie.effects`); ``slices``
-  ORs the masks of vocabulary slices that are proved to stay inside a lexeme (000;
-  `tokdfa.backends.earley_trie.slices`); ``walk`` walks the whole trie.
+  parser once for each string of lexemes that some token completes (`tokdfa.masks`); ``slices`` ORs the masks of
+  vocabulary slices that are proved to stay inside a lexeme (llguidance; `tokdfa.masks.slices`); ``walk`` walks the
+  whole trie.
 - ``patience``: with ``mask=effects``, how often a part of the trie is walked before its table is made. With 1 no mask
   costs more than the walk; with 0 all is made at once, which pays where a text comes by again.
 - ``clip_counters``: lexer states that no token tells apart share a table, so that a string with room for 200 more
   characters is one with room for 300. ``shared_effects``: so do those of other grammars
-  (`tokdfa.backends.earley_trie.shared_effects`). With ``mask=effects``, the latter with ``clip_counters`` only.
+  (`tokdfa.masks.shared_divisions`). With ``mask=effects``, the latter with ``clip_counters`` only.
 - ``row_stack``: walks look for the row after a lexeme first where one was pushed last at that height, as llguidance
   does, and count how often it is there (``rows_reused``); else it is looked up by row and lexemes.
 - ``slices``: with ``mask=slices``, which ones: ``json``, ``general``, or regexes of one's own, one a line.
@@ -44,24 +44,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
-from tokdfa.backends.earley_trie.effects import Effects
-from tokdfa.backends.earley_trie.machine import S_ENDS, S_NODES, S_REUSED, S_SCANS, Machine
+from tokdfa.backends.earley_trie.machine import Machine
 from tokdfa.backends.earley_trie.ranks import Ranks
-from tokdfa.backends.earley_trie.shared_effects import shared_effects
-from tokdfa.backends.earley_trie.slices import Slicer, slice_set
 from tokdfa.backends.earley_trie.spelled_components import SpelledComponents
-from tokdfa.backends.earley_trie.targets import targets_of
-from tokdfa.backends.earley_trie.walk import Walker
+from tokdfa.backends.earley_trie.walks import EarleyMasks
 from tokdfa.backends.longest_match import PROVED
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.situations import CompiledSituations
 from tokdfa.backends.some_end import FAR
+from tokdfa.masks.shared_divisions import shared_divisions
+from tokdfa.masks.slices import Slicer, slice_set
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from tokdfa.constraint import Constraint
@@ -140,24 +137,25 @@ class CompiledEarley(CompiledSituations):
                 cfg,
                 longest=settings["lexer"] == "longest",
                 skip_at_ends=settings["ignore"] == "anywhere",
-                row_stack=settings["row_stack"],
                 max_rows=settings["max_rows"],
                 max_row_items=settings["max_row_items"],
                 max_lexer_states=settings["max_lexer_states"],
             )
-            self.walker = Walker(self.machine, vocab.trie)
-        self._made = self.walker.words[: masks.mask_words(vocab.size)].view(np.int32)
+            shares = settings["mask"] == "effects" and settings["shared_effects"]
+            self.builder = EarleyMasks(
+                self.machine,
+                vocab.trie,
+                row_stack=settings["row_stack"],
+                limit=self.limit,
+                patience=settings["patience"],
+                names=settings["clip_counters"],
+                shared=shared_divisions(vocab) if shares else None,
+            )
         self.slicer: Slicer | None = None
         if settings["mask"] == "slices":
             with phases.measure("slices"):
                 slices = slice_set(vocab, str(settings["slices"]))
-                self.slicer = Slicer(self.machine, slices, settings["slice_budget"])
-        self.effects: Effects | None = None
-        if settings["mask"] == "effects":
-            shared = shared_effects(vocab) if settings["shared_effects"] else None
-            self.effects = Effects(
-                self.walker, self.limit, settings["patience"], shared, bool(settings["clip_counters"])
-            )
+                self.slicer = Slicer(self.machine.lexer, slices, settings["slice_budget"])
         self._specials = special_lexemes(cfg, vocab)
         self._ranks = Ranks(self.machine)
         self.sizes = self._sizes()
@@ -172,17 +170,14 @@ class CompiledEarley(CompiledSituations):
         self._begin(self.machine.start, complete, blocked)
 
     def _fill_raw(self, situation: int, out: Mask) -> None:
-        walker, machine = self.walker, self.machine
-        walker.words[:] = 0
-        if self.effects is not None:
-            self.effects.fill(situation)
+        machine, builder = self.machine, self.builder
+        if self.settings["mask"] == "effects":
+            builder.fill(situation, out)
         elif self.slicer is None or machine.view(situation)[2] >= 0:
-            walker.walk_all(situation)
+            builder.walk(situation, out)
         else:
-            self.slicer.fill(situation, walker)
-        out[:] = self._made
-        if self.vocab.size & 31:
-            out[-1] &= np.int32((1 << (self.vocab.size & 31)) - 1)  # the spare bit
+            plan = self.slicer.use(machine.view(situation)[1])
+            builder.walk(situation, out, plan.trie, plan.mask)
         if self._specials:
             row = machine.row_at_border(situation)
             allowed = set(machine.rows.allowed(row)) if row >= 0 else set()
@@ -191,9 +186,8 @@ class CompiledEarley(CompiledSituations):
                     masks.set_token(out, token)
 
     def _step(self, situation: int, token: int) -> int:
-        begin, end = int(self.vocab.offsets[token]), int(self.vocab.offsets[token + 1])
-        if end > begin:
-            return self.machine.run(situation, self.vocab.byte_data, begin, end)
+        if self.vocab.offsets[token] < self.vocab.offsets[token + 1]:
+            return self.builder.step(situation, token)
         row = self.machine.row_at_border(situation) if token in self._specials else -1
         return self._take_special(row, token) if row >= 0 else -1
 
@@ -211,7 +205,7 @@ class CompiledEarley(CompiledSituations):
         return self.machine.can_end(situation)
 
     def _walk_targets(self, situation: int, trie: TokenTrie) -> Int32:
-        return targets_of(self.machine, trie, situation)
+        return self.builder.targets(situation, trie)
 
     def _rank(self, situation: int) -> int:
         return (self._possible or self._ranks).of_situation(situation)
@@ -231,13 +225,17 @@ class CompiledEarley(CompiledSituations):
 
     def work(self) -> dict[str, int]:
         """Totals of the work done on masks, by name."""
-        meta = self.machine.meta.tolist()
-        walked = {"nodes_visited": meta[S_NODES], "lexeme_ends": meta[S_ENDS], "rows_scanned": meta[S_SCANS]}
+        builder = self.builder
+        done = {
+            "nodes_visited": builder.nodes_visited,
+            "lexeme_ends": builder.borders,
+            "rows_scanned": self.machine.scans,
+        }
         if self.settings["row_stack"]:
-            walked["rows_reused"] = meta[S_REUSED]
-        if self.effects is not None:
-            walked["effects_made"] = self.effects.made
-        return walked if self.slicer is None else {**walked, **self.slicer.counters}
+            done["rows_reused"] = builder.rows_reused
+        if self.settings["mask"] == "effects":
+            done["effects_made"] = builder.divisions.made
+        return done if self.slicer is None else {**done, **self.slicer.counters}
 
 
 def special_lexemes(cfg: Cfg, vocab: Vocabulary) -> dict[int, tuple[int, ...]]:
@@ -251,28 +249,3 @@ def special_lexemes(cfg: Cfg, vocab: Vocabulary) -> dict[int, tuple[int, ...]]:
             for token in resolve(lexeme, vocab).tolist():
                 found.setdefault(token, []).append(symbol)
     return {token: tuple(symbols) for token, symbols in found.items()}
-
-
-def _warm_up() -> None:
-    """Run every kernel of this backend and of `tokdfa.grammar` once; a hundred brackets make every table grow, and "li"
-    has a fallback.
-    """
-    from tokdfa.backends.earley_trie.lexer_names import StateNames
-    from tokdfa.constraint import Grammar
-    from tokdfa.vocabulary.vocabulary import Vocabulary
-
-    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
-    grammar = Grammar('start: "(" start? ")" | TEXT | /x{1,90}y?/ | /l(ist)?/ "i"\nTEXT: /"[^"]*"/\n%ignore " "\n')
-    mask = masks.allocate_mask(vocab.size)
-    for way in ("effects", "slices", "walk"):
-        compiled = EarleyTrie(vocab, mask=way, shared_effects=False).compile(grammar)
-        for text in (b"(" * 100, b"x" * 90, b"li", b'"a'):
-            matcher = compiled.start()
-            for byte in text:
-                matcher.advance(byte)
-            for _ in range(2):  # a new mask, and a kept one
-                matcher.fill_mask(mask)
-    assert isinstance(compiled, CompiledEarley)
-    lexer = compiled.machine.lexer
-    for lexeme in range(len(lexer.components.automata)):  # states that read as little as these are not named by masks
-        StateNames(compiled.machine, 2).describe(lexer.start_state([lexeme]))

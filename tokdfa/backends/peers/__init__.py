@@ -9,6 +9,9 @@ backend                 the engine
 ``xgrammar``            pushdown automata whose states get their masks while compiling (an extra of its own)
 ``lm_format_enforcer``  a parser of characters and a trie of the characters of tokens, in plain Python
 ``grid``                LALR(1) tables of a grammar that a schema is lowered to, trie walks whose masks are kept
+``maskforge``           byte automata of schemas, or a matcher of JSON values
+``xgrammar_cfgzip``     xgrammar over classes of tokens that a grammar treats alike
+``syncode``             Lark's LALR(1) parser over masks kept for terminals' states (in an environment of its own)
 ======================  ================================================================================================
 
 What makes the comparison fair:
@@ -18,7 +21,7 @@ What makes the comparison fair:
   so its language is exactly ours (`rust_regex`); what a peer cannot express is refused by name. With
   ``dialect="own"`` the peer gets the pattern as it was written and reads it by its own rules.
 - *Same buffer.* Each peer writes into the caller's packed mask. End tokens follow our rule: all their bits are set iff
-  the text may end. A peer never sees an end token; `common.PeerMatcher` takes and takes back end tokens itself.
+  the text may end. A peer never sees an end token; `peer_matcher.PeerMatcher` takes and takes back end tokens itself.
 - *Set-up apart.* What a peer builds once for a vocabulary is kept with the vocabulary (weakly) and made with the
   backend, not while compiling; `setup_seconds` of the backend says how long it took.
 - *Rare operations by simple means.* Where a peer has no fork or no rollback, it starts anew and takes the same tokens

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tokdfa.backends.base import CompiledConstraint, Option, Support
-from tokdfa.backends.peers.common import DIALECT, FittedPattern, Peer, PeerMatcher, own_errors, require
+from tokdfa.backends.peers.common import DIALECT, FittedPattern, Peer, own_errors, require
+from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.backends.peers.rust_regex import with_start_rule
 from tokdfa.backends.peers.xgrammar_peer import xgrammar_pattern
 from tokdfa.constraint import Choice, Grammar, Regex

@@ -1,9 +1,8 @@
-"""What all peers share: importing their package, objects kept per vocabulary, and a matcher that handles end tokens."""
+"""What all peers share: importing their package, objects kept per vocabulary, patterns that fit, errors."""
 
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from array import array
 from contextlib import contextmanager
 from functools import lru_cache
@@ -12,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tokdfa.backends.base import YES, Backend, Matcher, Option, Support
+from tokdfa.backends.base import YES, Backend, Option, Support
 from tokdfa.backends.peers.rust_regex import choice_pattern, exact_pattern, own_pattern
 from tokdfa.constraint import Choice, JsonSchema, Regex
 from tokdfa.core.locks import new_lock
@@ -23,7 +22,6 @@ from tokdfa.errors import (
     OptionError,
     RegexSyntaxError,
     TokdfaError,
-    TokenRefused,
     UnsupportedConstraint,
     VocabularyError,
 )
@@ -180,109 +178,6 @@ class Peer(Backend):
     def fit(self, pattern: str, constraint: Regex | Choice) -> FittedPattern:
         """Work around what the peer gets wrong in `pattern`, the exact form of `constraint`."""
         return FittedPattern(pattern)
-
-
-class PeerMatcher(Matcher):
-    """A matcher whose text tokens a peer takes; end tokens stay here. Subclasses write the five `_` methods.
-
-    `taken`: the tokens that the peer has taken, without an end token.
-    """
-
-    def __init__(self, vocab: Vocabulary) -> None:
-        super().__init__(vocab)
-        self.taken: list[int] = []
-        self._finished = False
-        self._out: Mask | None = None
-        self._address = 0
-        self._end_bits, self._last_word = _bits_of(vocab.end_tokens, vocab.size)
-
-    @abstractmethod
-    def _fill(self, out: Mask) -> None:
-        """Write the mask of the peer's state, end tokens included, into a checked buffer."""
-
-    @abstractmethod
-    def _take(self, token: int) -> bool:
-        """Let the peer take `token`, an id of the vocabulary that ends nothing. False: refused, and nothing changed."""
-
-    @abstractmethod
-    def _would_take(self, token: int) -> bool:
-        """Whether `_take` would succeed."""
-
-    @abstractmethod
-    def _accepts(self) -> bool:
-        """Whether the peer's text is complete."""
-
-    @abstractmethod
-    def _go_back(self, count: int) -> None:
-        """Let the peer forget its last `count` tokens, at least one; `taken` has them still."""
-
-    @abstractmethod
-    def _fork_peer(self) -> PeerMatcher:
-        """A new matcher whose peer is in this one's state. `taken` and the rest are the caller's business."""
-
-    def address(self, out: Mask) -> int:
-        """Where `out` lies in memory."""
-        if out is not self._out:
-            self._out, self._address = out, out.ctypes.data
-        return self._address
-
-    def set_end_bits(self, out: Mask) -> None:
-        """Allow all end tokens."""
-        for word, bit in self._end_bits:
-            out[word] |= bit
-
-    def clear_padding(self, out: Mask) -> None:
-        """Refuse what lies past the vocabulary."""
-        if self._last_word is not None:
-            out[-1] &= self._last_word
-
-    def _fill_mask(self, out: Mask) -> None:
-        self._fill(out)
-
-    def _advance(self, token: int) -> None:
-        if token in self.vocab.end_token_set:
-            if not self._accepts():
-                raise TokenRefused(token, "it is an end token and the text is not complete here")
-            self._finished = True
-        elif self._take(token):
-            self.taken.append(token)
-        else:
-            raise TokenRefused(token)
-
-    def _allows(self, token: int) -> bool:
-        if token in self.vocab.end_token_set:
-            return self._accepts()
-        return self._would_take(token)
-
-    def can_end(self) -> bool:
-        return self._finished or self._accepts()
-
-    def is_finished(self) -> bool:
-        return self._finished
-
-    def _rollback(self, count: int) -> None:
-        text_tokens = count - self._finished
-        self._finished = False
-        if text_tokens > 0:
-            self._go_back(text_tokens)
-            del self.taken[-text_tokens:]
-
-    def _fork(self) -> PeerMatcher:
-        twin = self._fork_peer()
-        twin.taken = self.taken.copy()
-        twin._finished = self._finished
-        return twin
-
-    def count_replayed(self, tokens: int) -> None:
-        """Note that the peer was started anew and took `tokens` tokens again."""
-        self.counters["tokens_replayed"] = self.counters.get("tokens_replayed", 0) + tokens
-
-
-@lru_cache(maxsize=64)
-def _bits_of(end_tokens: tuple[int, ...], size: int) -> tuple[list[tuple[int, np.int32]], np.int32 | None]:
-    """(word, value) of the end tokens' bits; and the bits of the last word that belong to tokens, None if all do."""
-    ends = [(end >> 5, np.uint32(1 << (end & 31)).view(np.int32)) for end in end_tokens]
-    return ends, np.uint32(2 ** (size % 32) - 1).view(np.int32) if size % 32 else None
 
 
 def first_lines(message: Any, limit: int = 400) -> str:

@@ -37,13 +37,13 @@ from tokdfa.backends.peers.common import (
     PRIMER,
     FittedPattern,
     Peer,
-    PeerMatcher,
     PerVocabulary,
     byte_language,
     limit_exceeded,
     own_errors,
     require,
 )
+from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import OptionError, UnsupportedConstraint

@@ -27,7 +27,8 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tokdfa.backends.base import CompiledConstraint, Option
-from tokdfa.backends.peers.common import Peer, PeerMatcher, PerVocabulary, own_errors, require
+from tokdfa.backends.peers.common import Peer, PerVocabulary, own_errors, require
+from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.core.locks import new_lock
 
 if TYPE_CHECKING:

@@ -36,12 +36,12 @@ from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import (
     DIALECT,
     Peer,
-    PeerMatcher,
     PerVocabulary,
     first_lines,
     limit_exceeded,
     require,
 )
+from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.backends.peers.rust_regex import escape_slashes, with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.errors import OptionError, TokdfaError, TokenizerError, UnsupportedConstraint

@@ -38,13 +38,13 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import (
     Peer,
-    PeerMatcher,
     PerVocabulary,
     first_lines,
     own_errors,
     pack_tokens,
     require,
 )
+from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import UnsupportedConstraint
 

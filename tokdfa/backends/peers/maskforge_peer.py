@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tokdfa.backends.base import CompiledConstraint, Option
-from tokdfa.backends.peers.common import Peer, PeerMatcher, PerVocabulary, own_errors, require
+from tokdfa.backends.peers.common import Peer, PerVocabulary, own_errors, require
+from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.constraint import JsonSchema
 
 if TYPE_CHECKING:

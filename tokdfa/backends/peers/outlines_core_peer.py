@@ -46,7 +46,6 @@ from tokdfa.backends.peers.common import (
     PRIMER,
     FittedPattern,
     Peer,
-    PeerMatcher,
     PerVocabulary,
     byte_language,
     first_lines,
@@ -54,6 +53,7 @@ from tokdfa.backends.peers.common import (
     pack_tokens,
     require,
 )
+from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.constraint import Choice, JsonSchema, Regex
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.mask import mask_words

@@ -45,11 +45,11 @@ from tokdfa.backends.peers.common import (
     DIALECT,
     FittedPattern,
     Peer,
-    PeerMatcher,
     PerVocabulary,
     own_errors,
     require,
 )
+from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.backends.peers.rust_regex import with_start_rule
 from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 

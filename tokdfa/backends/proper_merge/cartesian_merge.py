@@ -27,9 +27,8 @@ The tokens before the text count (`start(context)`), as in `tokdfa.backends.prop
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from tokdfa import mask as masks
 from tokdfa.backends.base import Backend, CompiledConstraint, Option, Phases, StateMatcher
 from tokdfa.backends.explicit_automaton import explicit_automaton
 from tokdfa.backends.proper_merge.context import begun_text, no_way_on, refuse_isolated
@@ -236,26 +235,3 @@ class CartesianMergeMatcher(StateMatcher[State]):
 
     def _fork_empty(self) -> CartesianMergeMatcher:
         return CartesianMergeMatcher(self.vocab, self.states, self.state)
-
-
-def _warm_up() -> None:
-    """Run every kernel of this backend once."""
-    from tokdfa.backends.proper_merge.proper_states import combine_masks_kernel
-    from tokdfa.constraint import Regex
-    from tokdfa.proper.rules_cache import load_canonicity
-    from tokdfa.proper.toy_tokenizers import toy_with_byte_fallback, toy_with_pieces
-
-    tokenizers = {"(a|b|\u00e9)+": toy_with_byte_fallback(), r"([ab]+\.){1,9}": toy_with_pieces()}
-    variants: tuple[dict[str, Any], ...] = ({}, {"lazy": False}, {"vegas": "parts"}, {"relevance": "pairs"})
-    for pattern, tokenizer in tokenizers.items():
-        mask = masks.allocate_mask(tokenizer.vocabulary.size)
-        for options in variants:
-            compiled = CartesianMerge(tokenizer.vocabulary, **options).compile(Regex(pattern))
-            for context in ((), (0,)):
-                matcher = compiled.start(context)
-                matcher.fill_mask(mask)
-                matcher.advance(int(masks.mask_to_ids(mask)[0]))
-                matcher.fill_mask(mask)
-        # what only wide masks and many states need
-        forbidden = load_canonicity(tokenizer).forbidden_after(0)
-        combine_masks_kernel(mask, mask.copy(), forbidden, mask)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.backends.proper_merge.marked_product import ENDS, piece_automaton
-from tokdfa.backends.proper_merge.proper_rows import ProperRows, token_reader
+from tokdfa.backends.proper_merge.proper_rows import ProperRows, TokenReader
 from tokdfa.core.budget import hold, spend
 from tokdfa.proper.whole_pieces import build_whole_pieces
 from tokdfa.token_automata.token_rows import TokenRows
@@ -51,18 +51,18 @@ def letter_automaton(marked: MarkedDfa, canonicity: Canonicity, inside: int = 0)
     if pieces.starts[0] < 0:
         return nothing
     letters, nothing_else = canonicity.letter_tries
-    reader = token_reader(
-        pieces, canonicity.fallback, letters, build_whole_pieces({}, nothing_else.rank_of), nothing_else
-    )
-    found = ProperRows(reader, 1, np.iinfo(np.int64).max, every_state=True)
+    nothing_whole = build_whole_pieces({}, nothing_else.rank_of)
+    rank_of = canonicity.vocabulary.trie.rank_of
+    reader = TokenReader(pieces, canonicity.fallback, letters, nothing_whole, nothing_else, rank_of)
+    found = ProperRows(reader, np.iinfo(np.int64).max, every_state=True)
     found.number(pieces.starts[0])
     found.close()
     spend(NS_PER_ENTRY * found.entry_count)
     hold(BYTES_PER_ENTRY * found.entry_count)
-    tokens, targets = found.entries("tokens").tolist(), found.entries("targets").tolist()
-    offsets, states = found.states.columns["offsets"][: found.count + 1], found.states.words[: found.count]
-    rows = [dict(zip(tokens[begin:end], targets[begin:end], strict=True)) for begin, end in pairwise(offsets.tolist())]
+    states = found.keys()
+    offsets, tokens, targets = (array.tolist() for array in found.entries())
+    rows = [dict(zip(tokens[begin:end], targets[begin:end], strict=True)) for begin, end in pairwise(offsets)]
     for row, behind in zip(rows, pieces.marker[states].tolist(), strict=True):
         if behind >= 0:
-            row[marker_letter(canonicity)] = found.states.find(behind)
+            row[marker_letter(canonicity)] = found.find(behind)
     return TokenRows(rows, (pieces.can_stop[states] & ENDS != 0).tolist(), 0).trimmed()

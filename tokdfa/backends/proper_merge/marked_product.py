@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.automata.algebra import BOTH, explore_pairs_kernel, intersection, trim, union
+from tokdfa.automata.algebra import intersection, trim, union
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.explore import STATE_LIMIT
-from tokdfa.automata.liveness import coaccessible_states
+from tokdfa.automata.liveness import leading_to
+from tokdfa.automata.pairs import explore_pairs
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.proper.pretokenizer_dfa import MARKER_BYTE, MarkedDfa
 
@@ -114,7 +115,7 @@ def _take_marker_out(product: Dfa) -> MarkedDfa:
 
 @dataclass(frozen=True, eq=False)
 class PieceAutomaton:
-    """The marked product with byte tokens as letters of their own, in flat arrays for kernels.
+    """The marked product with byte tokens as letters of their own, in flat arrays for compiled code.
 
     `table`: int32, shape (states * classes,), row offset + class -> row offset of the next state, or -1; `classes`;
     `byte_class`: uint8, shape (256,), the class of a byte in the text of a token; `fallback_class`: int32, shape
@@ -195,19 +196,17 @@ def _add_fallback(
     entered = np.full((len(fallback.table), len(starts)), -1, dtype=np.int32)
     entered[0] = inside
     second = np.concatenate([between, fallback.table[:, representatives], entered], axis=1)
-    keys, table = explore_pairs_kernel(first, second, product.state_count, 0, BOTH, limit)
-    if len(keys) > limit:
+    pairs, table = explore_pairs(first, second, (product.state_count, 0), (True, True), limit)
+    if len(pairs) > limit:
         raise LimitExceeded(
             f"the constraint with byte fallback needs more than {limit} states: raise max_states",
             limit="max_states",
             value=limit,
         )
-    width = len(fallback.table) + 1
-    in_character = keys % width != 1
-    accepting = np.append(product.accepting, False)[keys // width - 1] & ~in_character
-    there = table >= 0
-    live = coaccessible_states(np.append(0, np.cumsum(there.sum(axis=1))), table[there], accepting)
-    table[~live[table] & there] = -1
+    in_character = pairs[:, 1] != 0
+    accepting = np.append(product.accepting, False)[pairs[:, 0]] & ~in_character
+    live = leading_to(table, accepting)
+    table[~live[table] & (table >= 0)] = -1
     fallback_class = np.full(256, -1, dtype=np.int32)
     fallback_class[spoken] = plain + 1 + kinds.ravel()
     begin = first.shape[1] - len(starts)

@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.proper.adjacent_pairs import first_merge
-
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
@@ -37,6 +35,7 @@ class MergeStages:
     def __init__(self, canonicity: Canonicity) -> None:
         rules, derivations = canonicity.rules, canonicity.derivations
         self._rules, self._derivations = rules, derivations
+        self._pairs = canonicity.pairs
         made = np.flatnonzero(derivations.is_proper & (derivations.level >= 0))
         #: int64: the tokens that merging makes, by level.
         self._made: npt.NDArray[np.int64] = made[np.argsort(derivations.level[made], kind="stable")]
@@ -95,7 +94,7 @@ class MergeStages:
             for t in ends.get(left, [left]):
                 for u in begins.get(right, [right]):
                     if t in present and u in present and (t, u) not in pairs:
-                        parting = first_merge(self._rules, self._derivations, t, u)
+                        parting = self._pairs.first_merge(t, u)
                         pairs[t, u] = parting >= 0 and self._stage_of[parting] == level
         return [pair for pair, parted in pairs.items() if parted]
 

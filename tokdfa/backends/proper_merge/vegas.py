@@ -46,14 +46,11 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.proper_merge.marked_product import INSIDE, PieceAutomaton
-from tokdfa.backends.proper_merge.proper_rows import read_row_kernel
 from tokdfa.backends.proper_merge.proper_table import ProperTable
 from tokdfa.core.budget import spend
-from tokdfa.core.jit import kernel
 from tokdfa.core.locks import new_lock
 from tokdfa.errors import LimitExceeded
 from tokdfa.token_automata.columns import reached_states
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, MAX_NODES, NEXT_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,10 +66,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: How many bytes of part tables a library keeps; the part asked longest ago goes first.
 LIBRARY_BYTES = 64 << 20
-#: What a node of the trie takes when cuts are looked for.
-NS_PER_NODE = 3
-_DEPTHS = np.uint64((1 << DEPTH_BITS) - 1)
-_NEXTS = np.uint64(MAX_NODES)
 
 
 class PartTable:
@@ -141,8 +134,9 @@ class VegasTable(ProperTable):
         if self.node_count > 1:
             raise ValueError("parts are for tokenizers without whole pieces")
         self.tables, self.max_transitions = tables, max_transitions
-        self.is_cut = find_cuts(automaton, canonicity)
-        self._cuts = self.is_cut.data
+        #: bool, shape (states,): the states that no token comes past strictly inside, but for those where texts begin.
+        self.is_cut = self._find_cuts()
+        self._cuts, self._can_stop = self.is_cut.data, automaton.can_stop.data
         self._table_of_states = automaton.table.reshape(-1, automaton.classes)
         self._moves = self._list_moves()
         self._place: dict[int, tuple[PartTable, int]] = {}  # state -> its table and its number there
@@ -189,7 +183,7 @@ class VegasTable(ProperTable):
             return self._byte_row(key)
         part, state = self._locate(key)
         tokens, _, live = self._note(part.table, lambda: part.table.row(state))
-        return tokens, self._read_keys(key)[1], live
+        return tokens, self.read_row(key)[1], live
 
     def is_live(self, key: int, last: int) -> bool:
         if self.is_full(key):
@@ -197,16 +191,9 @@ class VegasTable(ProperTable):
         part, state = self._locate(key)
         return self._note(part.table, lambda: part.table.is_live(state, last))
 
-    def _read_keys(self, key: int) -> tuple[Int32, Int32]:
-        """(tokens, the keys they lead to), copies."""
-        with self.lock:
-            tokens, keys = self._row
-            count = int(read_row_kernel(key, 1, self._rows.reader, 0, tokens, keys))
-            return tokens[:count].copy(), keys[:count].copy()
-
     def _byte_row(self, key: int) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]:
         """`row` of a state inside a character: some byte tokens."""
-        tokens, keys = self._read_keys(key)
+        tokens, keys = self.read_row(key)
         live = np.array(
             [self.is_live(int(target), int(token)) for token, target in zip(tokens, keys, strict=True)], dtype=np.bool_
         )
@@ -242,6 +229,13 @@ class VegasTable(ProperTable):
                         self._place.setdefault(state, (part, number))
                 found = self._place[key]
             return found
+
+    def _find_cuts(self) -> npt.NDArray[np.bool_]:
+        automaton = self.automaton
+        crossed = np.zeros(automaton.state_count, dtype=np.bool_)
+        self.reader.mark_crossed(np.flatnonzero(automaton.can_stop & INSIDE == 0).astype(np.int32), crossed)
+        crossed[[start for start in automaton.starts if start >= 0]] = True
+        return ~crossed
 
     def _list_moves(self) -> tuple[npt.NDArray[np.int64], Int32]:
         """(where the moves of each state begin, the states they lead to), but for what is closed.
@@ -285,43 +279,3 @@ def _hash_part(part: PieceAutomaton) -> bytes:
     digest.update(spoken.tobytes())
     digest.update(np.ascontiguousarray(states[:, part.fallback_class[spoken]]).tobytes())
     return digest.digest()
-
-
-def find_cuts(automaton: PieceAutomaton, canonicity: Canonicity) -> npt.NDArray[np.bool_]:
-    """bool, shape (states,): the states that no token comes past strictly inside, but for those where texts begin."""
-    trie = canonicity.text_trie
-    crossed = np.zeros(automaton.state_count, dtype=np.bool_)
-    sources = np.flatnonzero(automaton.can_stop & INSIDE == 0).astype(np.int32)
-    stack = np.empty(trie.depth_limit + 1, dtype=np.int32)
-    by_byte = automaton.table, automaton.classes, automaton.byte_class
-    for begin in range(0, len(sources), 64):
-        visited = _mark_crossed_kernel(
-            trie.ranked_nodes, len(trie.order), by_byte, sources[begin : begin + 64], stack, crossed
-        )
-        spend(NS_PER_NODE * int(visited))
-    crossed[[start for start in automaton.starts if start >= 0]] = True
-    return ~crossed
-
-
-@kernel
-def _mark_crossed_kernel(nodes, spare, by_byte, sources, stack, crossed):  # type: ignore[no-untyped-def]
-    """Mark the states that a token crosses that is read from one of `sources`. Returns the nodes visited."""
-    table, classes, byte_class = by_byte
-    visited = np.int64(0)
-    for source in sources:
-        stack[0] = source * classes
-        place = np.int64(0)
-        while place < len(nodes):
-            visited += 1
-            node = nodes[place]
-            depth = np.int64(node >> np.uint64(DEPTH_SHIFT) & _DEPTHS)
-            target = table[stack[depth] + byte_class[np.int64(node & np.uint64(0xFF))]]
-            if target < 0:
-                place = np.int64(node >> np.uint64(NEXT_SHIFT) & _NEXTS)
-                continue
-            stack[depth + 1] = target
-            if np.int64(node >> np.uint64(TOKEN_SHIFT)) != spare:
-                for between in range(1, depth + 1):
-                    crossed[stack[between] // classes] = True
-            place += 1
-    return visited

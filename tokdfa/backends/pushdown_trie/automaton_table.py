@@ -1,15 +1,15 @@
 """The automata that all constraints of a vocabulary share, as one table of states.
 
 Automata are found by their key, so a fresh grammar with strings and numbers like those of the last one builds no
-automaton, and finds the partitions of their states (`tokdfa.backends.pushdown_trie.partition`), too. Small automata are
-explicit and minimal. Large ones (counters up to 100,000) are lazy: their states get numbers when they are met and rows
-when they are read (`tokdfa.backends.pushdown_trie.state_table.LazyRows`). An automaton that may wait
+automaton, and finds the divisions by their states (`tokdfa.backends.pushdown_trie.row_divisions`), too. Small automata
+are explicit and minimal. Large ones (counters up to 100,000) are lazy: their states get numbers when they are met and
+rows when they are read (`tokdfa.backends.pushdown_trie.state_table`). An automaton that may wait
 (`tokdfa.program.program.Terminal`), as those of most patterns may, is made when a text first reaches it.
 
-States that agree on the strings no longer than the longest token are one *partition class*: no token tells them apart,
+States that agree on the strings no longer than the longest token are one *division class*: no token tells them apart,
 and they divide the vocabulary alike. The inside of a string is one class in all automata that have strings; so are the
 states of a counter that leave room for more than a token. Names of classes are hashes (`tokdfa.regex.state_names`),
-made when a partition of them is first needed.
+made when a division by them is first needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.liveness import leading_to
 from tokdfa.backends.lazy_liveness import LazyLiveness
-from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST, MOST, STATES, LazyRows, StateTable
+from tokdfa.backends.pushdown_trie.state_table import BEGINS, LEAST, MOST, STATES, StateTable
 from tokdfa.grammar.lexeme_automata import minimal_together
 from tokdfa.program.json_text import read_characters
 from tokdfa.regex.state_names import ExpressionNames, name_soon
@@ -64,7 +64,6 @@ class AutomatonTable(StateTable):
         self.starts: dict[bytes, int] = {}
         #: Start -> whether every state from there can reach an end by bytes that are tokens by themselves.
         self.spelled: dict[int, bool] = {}
-        self.lazy_rows = LazyRows()
         #: State that stands for the start of an automaton: its terminal, until a row is asked for; then the start.
         self._waiting: dict[int, Terminal] = {}
         self._start_for: dict[int, int] = {}
@@ -138,7 +137,7 @@ class AutomatonTable(StateTable):
                 start = self._add(automaton, terminal.shortest, np.array([automaton.start]))[0]
                 known = self._entered[id(automaton), terminal.shortest] = automaton, start
             return known[1]
-        start = self.lazy_rows.add(self, automaton, terminal.shortest)
+        start = self.add_lazy(automaton, terminal.shortest)
         self.spelled[start] = LazyLiveness(automaton, self.available).always
         return start
 
@@ -150,10 +149,7 @@ class AutomatonTable(StateTable):
 
     def _reserve(self, terminal: Terminal) -> int:
         """A state that stands for the start of a terminal whose automaton is made later."""
-        state = self.state_count
-        self.make_room(state + 1)
-        self.transitions[256 * state : 256 * state + 256] = UNKNOWN
-        self.state_count += 1
+        state = self.reserve()
         self._waiting[state] = terminal
         return state
 
@@ -161,7 +157,7 @@ class AutomatonTable(StateTable):
         """Make the automaton for whose start a state stands; the row of the start becomes that of the state, too."""
         start = self._make(self._waiting[state])
         if self.transitions[256 * start] == UNKNOWN:
-            self.lazy_rows.fill(self, np.array([start], dtype=np.int32))
+            self.fill_lazy(np.array([start], dtype=np.int32))
         self.transitions[256 * state : 256 * state + 256] = self.transitions[256 * start : 256 * start + 256]
         self.flags[state], self.reads[state] = self.flags[start], self.reads[start]
         self._start_for[state] = start
@@ -169,12 +165,10 @@ class AutomatonTable(StateTable):
 
     def _add(self, automaton: Dfa, shortest: bool, starts: Int32) -> list[int]:
         """Enter an explicit automaton without dead states; which of its states `starts` have become."""
-        first, count = self.state_count, automaton.state_count
-        self.make_room(first + count)
         table, accepting = automaton.transitions, automaton.accepting
         if shortest:
             table = np.where(accepting[:, None], DEAD, table).astype(np.int32)
-        self.enter(table, automaton.byte_class, accepting, shortest)
+        first = self.enter(table, automaton.byte_class, accepting, shortest)
         self._explicit.append(_Explicit(first, table, automaton.byte_class, accepting, shortest))
         entered: list[int] = (first + starts).tolist()
         if self.has_all_bytes:
@@ -215,36 +209,36 @@ class AutomatonTable(StateTable):
             self._make_waiting(state)
         wanted = wanted[self.owner[wanted] >= 0]
         if len(wanted):
-            self.lazy_rows.fill(self, wanted)
+            self.fill_lazy(wanted)
 
     def class_of(self, state: int) -> int:
-        """The state that stands for the partition class of this one."""
-        if self.partition_class[state] < 0:
+        """The state that stands for the division class of this one."""
+        if self.division_class[state] < 0:
             if state in self._waiting:
                 self._make_waiting(state)
             if state in self._start_for:
-                self.partition_class[state] = self.class_of(self._start_for[state])
+                self.division_class[state] = self.class_of(self._start_for[state])
             else:
                 self._name(state)
-        return int(self.partition_class[state])
+        return int(self.division_class[state])
 
     def _name(self, state: int) -> None:
-        """Find the partition class of a state, and if its automaton is explicit of those that it leads to first.
+        """Find the division class of a state, and if its automaton is explicit of those that it leads to first.
 
         States of a lazy automaton are named by their expressions, and are of one class with such states only.
         """
         if self.owner[state] >= 0:
-            lazy, shortest = self.lazy_rows.automata[self.owner[state]]
+            lazy, shortest = self.lazy_automata[self.owner[state]]
             namer = self._lazy_names.setdefault(id(lazy), ExpressionNames(lazy.store, self._depth))
             described = namer.describe(lazy.expression(int(self.inner[state]))) if self._depth else ""
             key = bytes.fromhex(described) + bytes([2 + shortest])
-            self.partition_class[state] = self._named.setdefault(key, state) if described else state
+            self.division_class[state] = self._named.setdefault(key, state) if described else state
             return
         first, table, byte_class, accepting, shortest = self.explicit_of(state)
         for number, name in zip(*name_soon(table, accepting, byte_class, self._depth, state - first), strict=True):
             named = first + int(number)
-            if self.partition_class[named] < 0:
-                self.partition_class[named] = self._named.setdefault(name.tobytes() + bytes([shortest]), named)
+            if self.division_class[named] < 0:
+                self.division_class[named] = self._named.setdefault(name.tobytes() + bytes([shortest]), named)
 
     def explicit_of(self, state: int) -> _Explicit:
         """The automaton of a state that is none of a lazy one."""

@@ -6,7 +6,7 @@ NAMES are tries (`tokdfa.backends.pushdown_trie.names`).
 *Growth.* Code that is written later (`ProgramBuilder.lazy`) is appended here, with its terminals and names, and only
 that is bound. There is room for some; what outgrows it is copied to new arrays, **the code always among them**. Several
 machines run one program, and each holds the arrays that it has seen. A machine with old code meets the LAZY there that
-its old arrays know nothing beyond, asks for it, and gets the new arrays (`Machine.supply`). A machine with the present
+its old arrays know nothing beyond, asks for it, and gets the new arrays (`Rows.write_code`). A machine with the present
 code sees what is appended in place; all that it may lead to is in arrays that it has, too.
 
 Threads: `write` is called under the lock of the pool.
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.pushdown_trie.arrays import PLACE_BITS, longer
 from tokdfa.backends.pushdown_trie.names import T_NODES, T_ORDER, bind_code
+from tokdfa.backends.pushdown_trie.rows import PLACE_BITS
 from tokdfa.backends.pushdown_trie.spelled_states import is_plain_string, is_plain_table
 from tokdfa.errors import LimitExceeded
 from tokdfa.program.program import COUNTED, COUNTED_TERMINAL, FIRST, OPERATION
@@ -35,7 +35,7 @@ Int32 = npt.NDArray[np.int32]
 
 #: Items have 20 bits for a place.
 MAX_PLACES = (1 << PLACE_BITS) - 1
-#: Arrays of a program that kernels read.
+#: Arrays of a program.
 FIELDS = ("code", "alternatives", "entries", "arguments", "tables", "names", "order")
 #: Room for code written later: so many times what there is, and so many more.
 SPARE_TIMES, SPARE = 2, 64
@@ -92,7 +92,9 @@ class BoundProgram:
             arrays = {name: getattr(self, name) for name in added}
             outgrown = [name for name, array in arrays.items() if past[name] > len(array)]
             for name in {*outgrown, "code"} if outgrown else ():
-                arrays[name] = longer(arrays[name][: begins[name]], SPARE_TIMES * past[name] + SPARE)
+                grown = np.zeros((SPARE_TIMES * past[name] + SPARE, *arrays[name].shape[1:]), dtype=np.int32)
+                grown[: begins[name]] = arrays[name][: begins[name]]
+                arrays[name] = grown
             for name, part in added.items():
                 arrays[name][begins[name] : past[name]] = part
             arrays["entries"][: begins["entries"]] = source.entries[: begins["entries"]]

@@ -1,9 +1,8 @@
-"""A compiled constraint and its matchers: start, fill_mask, advance.
+"""A compiled constraint: its tables, and the masks and steps that are made with them.
 
 A matcher's state is the number of a row. A mask or a step that was met before is served by `StateMatcher`, from what is
-kept of the constraint. A new one is one call of a kernel where nothing is missing (`PushdownTables.make_mask`,
-`PushdownMatcher._next`). Where something is, the machine and the filler of masks make it, within the budget of a step.
-If the tables are full, `PushdownMatcher._retry` moves to new ones.
+kept of the constraint. For others the machine and the filler of masks make what is missing, within the budget of a
+step. If the tables are full, the matcher moves to new ones (`tokdfa.backends.pushdown_trie.matcher`).
 
 Matchers of one *generation* share its tables; when they pass ``table_mb``, new ones are begun, and a matcher moves to
 them by reading its tokens again. Everything new is made under the lock of the vocabulary's pool, which all constraints
@@ -15,7 +14,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,28 +22,22 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.coaccessible import LACKS_BYTES, CoaccessibleSearch
 from tokdfa.backends.longest_match import MOST_SEARCHED, NO_END_FOUND, PROVED, settle
-from tokdfa.backends.matcher import StateMatcher, StepMemo
-from tokdfa.backends.pushdown_trie.arrays import M_CLOSED, M_NODES, M_ROWS
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
-from tokdfa.backends.pushdown_trie.fill import Filler
 from tokdfa.backends.pushdown_trie.machine import Machine
-from tokdfa.backends.pushdown_trie.machine_tables import MachineFull
-from tokdfa.backends.pushdown_trie.partition_lookup import W_SIGNATURE
+from tokdfa.backends.pushdown_trie.matcher import PushdownMatcher
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.ranks import Ranks
-from tokdfa.backends.pushdown_trie.rows import ROW_COUNTED
+from tokdfa.backends.pushdown_trie.rows import ROW_COUNTED, MachineFull
 from tokdfa.backends.pushdown_trie.spelled_rows import SpelledRows
-from tokdfa.backends.pushdown_trie.stacks import ROOT
-from tokdfa.backends.pushdown_trie.steps import run_token_kernel
+from tokdfa.backends.pushdown_trie.walks import Filler
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.some_end import FAR
+from tokdfa.backends.state_matcher import StepMemo
 from tokdfa.core.budget import spend
-from tokdfa.errors import LimitExceeded, VocabularyCannotSpell
+from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
 
     from tokdfa.backends.base import Phases
@@ -56,8 +49,6 @@ if TYPE_CHECKING:
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Int32 = npt.NDArray[np.int32]
-
-ResultT = TypeVar("ResultT")
 
 #: What a walk from a row takes, and a node of its trie.
 NS_PER_WALK, NS_PER_NODE = 20_000, 10
@@ -128,6 +119,10 @@ class PushdownTables(CompiledConstraint):
         """A matcher before the first token; `context` does not matter to this strategy."""
         return PushdownMatcher(self)
 
+    def situations(self, generation: TableGeneration) -> PushdownSituations:
+        """The rows of a generation as situations."""
+        return PushdownSituations(self, generation)
+
     @property
     def program(self) -> Program:
         """The program that it runs."""
@@ -153,7 +148,6 @@ class PushdownTables(CompiledConstraint):
             settings["table_mb"] << 20,
             bound=self.bound,
             first_bytes=settings["first_bytes"],
-            slices=settings["slices"],
         )
         return TableGeneration(self, machine)
 
@@ -200,13 +194,13 @@ class PushdownTables(CompiledConstraint):
 
     def work(self) -> dict[str, int]:
         """Totals of the work done, by name, since the tables were begun."""
-        meta = self.generation.machine.meta
+        machine = self.generation.machine
         return {
-            "nodes_visited": int(meta[M_NODES]),
-            "rows_closed": int(meta[M_CLOSED]),
-            "rows": self.generation.machine.row_count,
-            "stacks": self.generation.machine.stack_count,
-            "partitions": self.pool.partitions.made,
+            "nodes_visited": machine.nodes_visited,
+            "rows_closed": machine.rows_closed,
+            "rows": machine.row_count,
+            "stacks": machine.stack_count,
+            "divisions": self.pool.masks.divisions.made,
         }
 
     def step(self, generation: TableGeneration, row: int, token: int) -> int:
@@ -253,22 +247,21 @@ class PushdownTables(CompiledConstraint):
         with self.lock:
             machine, kept, other = generation.machine, generation.masks, row
             # where dead ends are left out, what lies beyond a token may matter to searches for a way to an end
-            if machine.flags[row] & ROW_COUNTED and self.complete:
+            if self.complete and machine.row_flags(row) & ROW_COUNTED:
                 with self.working:
                     other = machine.representative(row)
                 if other != row and kept.fill(other, out):
                     kept.share(other, row)
                     return False
-            count = self.filler.write(machine, row, out, self.working)
-            walk = self.pool.walk
-            signature: int | None = walk.counts[W_SIGNATURE]
+            count, made_of = self.filler.write(machine, row, out, self.working)
+            signature: int | None = made_of
             if not self.complete or self.bound.program.source.token_sets:
                 count, signature = -1, None
                 with self.working:
                     self._complete_mask(generation, row, out)
             if self.keeps_masks:
                 if count >= 0:
-                    kept.keep_tokens(other, walk.listed[:count].copy())
+                    kept.keep_tokens(other, self.pool.masks.listed_tokens(count))
                 else:
                     kept.keep(other, out, signature)
                 if other != row:
@@ -288,10 +281,6 @@ class PushdownTables(CompiledConstraint):
             for token, sets in self._token_sets.items():
                 if not sets.isdisjoint(allowed) and self.step(generation, row, token) >= 0:
                     masks.set_token(out, token)
-
-
-#: Rows of a text that are carried over into new tables, the last ones.
-CARRIED = 64
 
 
 class TableGeneration:
@@ -327,167 +316,6 @@ class TableGeneration:
         """How far an end is from a row (`tokdfa.backends.pushdown_trie.ranks`)."""
         self.ranks = self.ranks or Ranks(self.machine)
         return self.ranks.of_row(row)
-
-
-class PushdownMatcher(StateMatcher[int]):
-    """A matcher whose state is the number of a row; if the tables are begun anew, it reads its tokens again.
-
-    A text may have more rows than one set of tables holds: then the last ones are carried over by their content, and
-    those before are read again if a rollback comes to them.
-    """
-
-    #: In the place of a row before those that were carried over.
-    _GONE = -1
-
-    def __init__(self, compiled: PushdownTables) -> None:
-        super().__init__(compiled.vocab, 0)
-        self._compiled = compiled
-        #: No token that spells something needs more than its bytes to be judged.
-        self._simple = compiled.complete
-        self._lock = compiled.lock
-        self.counters.update(nodes_visited=0, rows_made=0, masks_made=0)
-        self._use(compiled.generation)
-
-    def _use(self, generation: TableGeneration) -> None:
-        self._generation, self._machine = generation, generation.machine
-        self._serve_from(generation.masks, generation.steps)
-
-    def _fill_mask(self, out: Mask) -> None:
-        try:
-            self._fill(self.state, out)
-        except MachineFull:
-            self._retry(lambda: self._fill(self.state, out))
-
-    def _next(self, token: int) -> int | None:
-        """One call of a kernel; if something is missing, or the token is refused, the slow way finds out."""
-        state, machine = self.state, self._machine
-        if self._simple:
-            with self._lock:
-                known: int = run_token_kernel(state, token, machine.arrays.address, machine.pool.arrays.address)
-            if known >= 0:
-                self._generation.steps.keep(state, token, known)
-                return known
-        return self._retry(lambda: super(PushdownMatcher, self)._next(token))
-
-    def can_end(self) -> bool:
-        return self._retry(lambda: super(PushdownMatcher, self).can_end())
-
-    def _forced_bytes(self, limit: int) -> bytes:
-        if not (self._compiled.complete and self._compiled.pool.automata.has_all_bytes):  # the program knows no tokens
-            return super()._forced_bytes(limit)
-        return self._retry(lambda: self._forced_of_row(limit))
-
-    def _forced_of_row(self, limit: int) -> bytes:
-        if self.state is self.FINISHED:
-            return b""
-        with self._compiled.lock:
-            return self._machine.forced_bytes(self.state, limit)
-
-    def _retry(self, do: Callable[[], ResultT]) -> ResultT:
-        """What `do` returns; if the tables are full, move to new ones and do it again.
-
-        The newest tables may be full of what others have read. Then others get new ones, and this matcher its own.
-        All that counts towards the budget of one step.
-        """
-        with self._compiled.lock, self._compiled.working:
-            return self._retry_within_budget(do)
-
-    def _retry_within_budget(self, do: Callable[[], ResultT]) -> ResultT:
-        compiled = self._compiled
-        try:
-            return do()
-        except MachineFull:
-            compiled.renew(self._generation)
-        newest = compiled.generation
-        try:
-            self._move(newest)
-            return do()
-        except MachineFull:
-            compiled.renew(newest)
-        try:
-            self._move(compiled.begin_generation())
-            return do()
-        except MachineFull as full:
-            raise LimitExceeded(
-                "one text fills the tables of the constraint by itself; raise table_mb", limit="table_mb",
-                value=compiled.settings["table_mb"],
-            ) from full  # fmt: skip
-
-    def _move(self, generation: TableGeneration) -> None:
-        """Go on in other tables: with the last rows, or by reading all tokens again where rows cannot be carried over.
-
-        Raises MachineFull, and then nothing has changed.
-        """
-        if self._carry(generation):
-            return
-        other = PushdownMatcher(self._compiled)
-        other._use(generation)
-        for token in self._tokens:
-            following = StateMatcher._next(other, token)
-            assert following is not None  # it was allowed before
-            other._history.append(other.state)
-            other.state = following
-        self._use(generation)
-        self.state, self._history = other.state, other._history
-
-    def _carry(self, generation: TableGeneration) -> bool:
-        """Take the last rows over into new tables by their content; False if that is not possible."""
-        last = [*self._history[-CARRIED:], self.state]
-        if self.state is self.FINISHED or last[-1] == self._GONE:
-            return False
-        machine, old, moved = generation.machine, self._machine, {ROOT: ROOT}
-        rows = [self._GONE if row == self._GONE else machine.carry(old, row, moved) for row in last]
-        if rows[-1] < 0:
-            return False
-        self._use(generation)
-        self.state, self._history = rows[-1], [self._GONE] * (len(self._history) + 1 - len(rows)) + rows[:-1]
-        return True
-
-    def _rollback(self, count: int) -> None:
-        super()._rollback(count)
-        if self.state == self._GONE:
-            with self._compiled.lock, self._compiled.working:
-                self._read_again(self._tokens[: len(self._tokens) - count])
-
-    def _read_again(self, tokens: list[int]) -> None:
-        """Read tokens from the beginning of the text on, in as many tables as that takes."""
-        self._use(self._compiled.begin_generation())
-        self.state, self._history = 0, []
-        for token in tokens:
-            try:
-                following = StateMatcher._next(self, token)
-            except MachineFull:
-                if not self._carry(self._compiled.begin_generation()):
-                    raise
-                following = StateMatcher._next(self, token)
-            assert following is not None  # it was allowed before
-            self._history.append(self.state)
-            self.state = following
-
-    def _step(self, state: int, token: int) -> int | None:
-        target = self._compiled.step(self._generation, state, token)
-        return None if target < 0 else target
-
-    def _accepts(self, state: int) -> bool:
-        with self._compiled.lock:
-            return self._machine.can_end(state)
-
-    def _fill(self, state: int, out: Mask) -> None:
-        counts = self._machine.counts
-        nodes, rows = counts[M_NODES], counts[M_ROWS]
-        if self._compiled.make_mask(self._generation, state, out):
-            counters = self.counters
-            counters["nodes_visited"] += counts[M_NODES] - nodes
-            counters["rows_made"] += counts[M_ROWS] - rows
-            counters["masks_made"] += 1
-
-    def situation_source(self) -> PushdownSituations:
-        return PushdownSituations(self._compiled, self._generation)
-
-    def _fork_empty(self) -> PushdownMatcher:
-        other = PushdownMatcher(self._compiled)
-        other._use(self._generation)
-        return other
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.backends.pushdown_trie.stacks import ROOT, ROW_PLACE
+from tokdfa.backends.pushdown_trie.rows import ROOT, ROW_PLACE
 from tokdfa.backends.some_end import FAR, settle_ranks
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint

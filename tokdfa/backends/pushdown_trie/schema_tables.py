@@ -1,9 +1,8 @@
 """Tables of a vocabulary that most JSON schemas need, made in advance where `PushdownTrie.prepare` is called.
 
 What a mask needs of a vocabulary does not depend on the schema: the automata of strings, numbers and formats, and the
-partitions of the vocabulary by their states. They are made by reading one document under one schema that has all of
-them, and are then there for every schema. On the way every kernel is loaded that a schema may need, 5 to 25 ms each, so
-that no mask waits for one.
+divisions of the vocabulary by their states. They are made by reading one document under one schema that has all of
+them, and are then there for every schema.
 
 Where nobody calls it, each table is made when a mask first needs it. That takes less in all, for a hundred schemas
 still, but masks may then wait for some milliseconds.
@@ -16,21 +15,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tokdfa.backends.pushdown_trie.arrays import NEEDS_ROWS, NEEDS_STACKS, OWN
-from tokdfa.backends.pushdown_trie.rows import LOOPS, WIDE
+from tokdfa.backends.pushdown_trie.items import OWN
+from tokdfa.backends.pushdown_trie.state_table import LOOPS, WIDE
 from tokdfa.constraint import JsonSchema
 from tokdfa.program.program import OPERATION, TERMINAL
-from tokdfa.vocabulary.mask_store import MaskStore
 
 if TYPE_CHECKING:
-    from tokdfa.backends.pushdown_trie.fill import Filler
-    from tokdfa.backends.pushdown_trie.machine import Machine
     from tokdfa.backends.pushdown_trie.pool import Pool
+    from tokdfa.backends.pushdown_trie.walks import Filler
 
-#: States, nodes of rests and masks to come whose memory is taken in advance: 4, 2 and 2 MB with Llama 3's vocabulary.
-TOUCHED_STATES, TOUCHED_NODES, TOUCHED_MASKS = 4_096, 1 << 18, 128
+#: States to come whose memory is taken in advance: 4 MB.
+TOUCHED_STATES = 4_096
 #: Name -> (schema, a value of it): types and bounds that schemas often have.
 COMMON: dict[str, tuple[dict[str, Any], Any]] = {
     "text": ({"type": "string"}, 'One "two" \u00e9'),
@@ -47,15 +42,13 @@ COMMON: dict[str, tuple[dict[str, Any], Any]] = {
     # an identifier inside has the library loaded that resolves references
     "named": ({"$id": "urn:example:named", "type": "string", "pattern": "^\\w+\\s\\S"}, "two words"),
     "list": ({"type": "array"}, [1, "two", [], {"three": None}]),
-    # kernels that few schemas need: of complements, of counted terminals, of several sets of numbers at once, and of
-    # texts of a pattern that are tried in a format
+    # what few schemas need: complements, counted terminals, several sets of numbers at once, texts of a pattern that
+    # are tried in a format
     "other": ({"type": "string", "not": {"pattern": "^x"}}, "y"),
     "tight": ({"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 4}, "abc"),
     "path": ({"type": "string", "pattern": "^/[a-z]", "format": "uri-reference"}, "/a/b"),
     "sets": ({"anyOf": [{"type": "integer", "minimum": 3}, {"type": "number", "maximum": -0.5}]}, 5),
 }
-#: How often the tables double that the first constraint gets.
-GROWTHS = 3
 #: Asserted format -> a text of it.
 FORMATS = {
     "date-time": "2024-02-29T12:30:00.5+01:00",
@@ -97,11 +90,11 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
         read.update(state for at, state, _ in machine.items(row) if machine.code[at, OPERATION] == TERMINAL)
         row = machine.run_text(text[place : place + 1], row)
         machine.representative(row)
-    pool.slices.make_all()
+    pool.masks.slices.make_all()
     # blanks and digits, which every schema comes to; other constraints may have left any number of states in the pool
     for state in sorted(read.union(range(first, pool.automata.state_count))):
         if pool.automata.flags[state] & (LOOPS | WIDE) == LOOPS:
-            pool.divide(0, state | OWN)
+            pool.masks.divide_now(state | OWN)
     pool.lengths.make_all()
     words = parse_pattern("\\w", wide=True)  # the one large class that patterns have, where they are forbidden
     assert isinstance(words, CharSet)
@@ -109,25 +102,4 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     utf8_program(words.ranges)
     for name, sample in FORMATS.items():  # what is asked of texts that have another demand beside
         StringSet(formats=(name,)).holds(sample)
-    _load_kernels(machine)
-    touch(pool)
-
-
-def touch(pool: Pool) -> None:
-    """Take memory that constraints to come will write to."""
     pool.automata.touch(TOUCHED_STATES)
-    pool.partitions.touch(TOUCHED_NODES, TOUCHED_MASKS)
-
-
-def _load_kernels(machine: Machine) -> None:
-    """Run what is else run when tables grow and when masks are kept; the machine, which nobody needs, grows so far that
-    most constraints after it need not.
-    """
-    for _ in range(GROWTHS):
-        machine.supply(NEEDS_STACKS)
-        machine.supply(NEEDS_ROWS)
-    mask = np.zeros(1, dtype=np.int32)
-    kept = MaskStore(1 << 20, len(mask))
-    for row in range(3):
-        kept.keep(row, mask, *(() if row == 0 else (1,)))
-        kept.fill(row, mask)

@@ -1,44 +1,40 @@
-r"""Slices: parts of the vocabulary that most patterns allow as a whole, so that partitions need no walk of all of it.
+r"""Slices: parts of the vocabulary that most patterns allow as a whole, so that divisions need no walk of all of it.
 
 A *slice* is a regular language of plain text, such as letters, digits and blanks, and the tokens that begin one of its
 texts. If a state can read every such beginning, as long as the slice's tokens are, then all these tokens are inside of
-the state's partition, and only the trie of the others is walked. Of Llama 3's 128,000 tokens 28,000 are letters, 72,000
+the state's division, and only the trie of the others is walked. Of Llama 3's 128,000 tokens 28,000 are letters, 72,000
 letters, digits and blanks, and 123,000 may stand in a string.
 
 Whether a state can is decided by following the state and the slice's automaton together, byte by byte
-(`tokdfa.automata.containment`): one pair of states where the pattern is a loop, as many as characters are left where
+(`tokdfa.automata.pairs`): one pair of states where the pattern is a loop, as many as characters are left where
 its length is bounded. So some slices are bounded, too.
 
-A slice is an automaton of the vocabulary's table; its tokens and the trie of the others are the partition of that
-automaton. Two fifths of the tokens begin with a blank, and after a blank most rows of a grammar read what they read
-before it. So there are slices of what is below that node, too. Those of the whole trie are made when a state first may
-read one, or all of them in advance (`PushdownTrie.prepare`).
+A slice is an automaton of the vocabulary's table; its tokens and the trie of the others are the division by that
+automaton's start, made when a state first may read it.
 
-Source: 000, which takes slices into masks where a lexeme contains them (`tokdfa.backends.earley_trie.slices` does
-that). Here they serve partitions, which are exact, so the choice of slices changes only the time.
+Source: llguidance, which takes slices into masks where a lexeme contains them (`tokdfa.masks.slices` does
+that). Here they serve divisions, which are exact, so the choice of slices changes only the time.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from tokdfa.automata.containment import INSIDE, Limits, PairSearch, Table
-from tokdfa.backends.pushdown_trie.arrays import OWN, STATE_PART, STRICT
-from tokdfa.backends.pushdown_trie.rows import ACCEPTS
+from tokdfa.automata.pairs import INSIDE, Limits, PairSearch, Table
+from tokdfa.backends.pushdown_trie.items import OWN, STATE_PART, STRICT
+from tokdfa.backends.pushdown_trie.state_table import ACCEPTS
 from tokdfa.constraint import Regex
-from tokdfa.mask import mask_to_ids
 from tokdfa.program.program import Terminal
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.byte_table import UNKNOWN
-from tokdfa.vocabulary.trie import DEPTH_BITS, DEPTH_SHIFT, TOKEN_SHIFT
 
 if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
-    from tokdfa.backends.pushdown_trie.partition import Partitions
+    from tokdfa.masks.divisions import Divisions
 
 #: What may stand raw in a string; what of it ``.`` reads; what of that ``[^\s@]`` reads, as in addresses.
 _STRING = r'[^"\\\x00-\x1F]'
@@ -74,20 +70,37 @@ PATTERNS = (
     _LINE + "*",
     _STRING + "*",
 )
-#: A trie of fewer nodes is walked as it is.
-LEAST_NODES = 20_000
 #: Pairs of states that are followed at most; then the slice is not used.
 MAX_PAIRS = 256
+#: Slices of fewer tokens are not used.
+LEAST_TOKENS = 1_024
 #: The place of each byte in a row of the table of automata.
 _BYTES = np.arange(256, dtype=np.int64)
 
 
+class Divider(Protocol):
+    """What makes the divisions of slices."""
+
+    @property
+    def divisions(self) -> Divisions:
+        """What it has made."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether slices pay, and are used."""
+
+    def divide_within(self, state: int, within: int) -> int:
+        """The number of the division of whole tokens by a state; that of another one whose tokens are known to be
+        inside of it, too, or -1, goes in; -1: there is no room.
+        """
+
+
 class Slice(NamedTuple):
-    """The state in which a slice's automaton begins, the number of its partition, its longest token in bytes, and how
+    """The state in which a slice's automaton begins, the number of its division, its longest token in bytes, and how
     many tokens it has."""
 
     state: int
-    part: int
+    division: int
     longest: int
     size: int
 
@@ -99,66 +112,45 @@ def slice_dfa(pattern: str) -> Dfa:
 
 
 class Slices:
-    """The slices of a vocabulary, of the whole trie and `below` the node that most tokens begin with.
-
-    Those of the whole trie are made when they are first of use, the others by `make_all`; and again when all partitions
-    were dropped. Not thread-safe: the lock of the vocabulary's pool is held.
+    """The slices of a vocabulary, made when they are first of use. Not thread-safe: the lock of the vocabulary's pool
+    is held.
     """
 
-    def __init__(self, automata: AutomatonTable, partitions: Partitions, below: int) -> None:
-        self._automata, self._partitions, self._places = automata, partitions, (0, below)
+    def __init__(self, automata: AutomatonTable, divider: Divider) -> None:
+        self._automata, self._divider = automata, divider
         self._pairs = PairSearch(MAX_PAIRS)
-        #: By place, in the order in which they were made; only those with many tokens.
-        self.made: dict[int, list[Slice]] = {}
-        self._found: dict[tuple[int, str], Slice | None] = {}
+        #: By pattern; None for those with few tokens.
+        self.made: dict[str, Slice | None] = {}
         self._starts: dict[str, tuple[int, int]] = {}
-        self._drops = -1
-        #: uint16: the bytes of each token; empty until it is needed.
-        self._lengths = np.zeros(0, dtype=np.uint16)
 
-    def within(self, below: int, state: int) -> int:
-        """The partition of the largest slice that is inside of the partition by a state, with its kind; or -1.
+    def forget(self) -> None:
+        """Begin anew, as all divisions are dropped."""
+        self.made = {}
 
-        `below`: the node that both are below. Makes rows of a lazy automaton that this partition needs. Raises what
-        making a row raises.
+    def within(self, state: int) -> int:
+        """The division of the largest slice that is inside of the division by a state, with its kind; or -1.
+
+        With OWN, none is made for it, as that takes longer than the division without one. Makes rows of a lazy
+        automaton that this division needs. Raises what making a row raises.
         """
-        parts = self._partitions
-        if len(parts.trie.nodes) < LEAST_NODES or below not in self._places:
-            return -1
-        self._forget_dropped()
-        makes = below == 0 and not state & OWN  # then a slice takes no longer than the partition without it
-        if not makes and below not in self.made:
+        if state & OWN and not self.made:
             return -1
         automata, here = self._automata, state & STATE_PART
         if automata.transitions[256 * here] == UNKNOWN:
             automata.fill_rows([here])
         left = ~self._bytes_of(here)
         for pattern in reversed(PATTERNS):
-            first_bytes = self._start(pattern)[1]
-            if first_bytes & left:
+            if (state & OWN and pattern not in self.made) or self._start(pattern)[1] & left:
                 continue
-            if makes and (below, pattern) not in self._found:
-                self._make(below, pattern)
-                if parts.drops != self._drops:  # what was found before is gone; it is found anew next time
-                    return -1
-            found = self._found.get((below, pattern))
+            found = self._slice(pattern)
             if found is not None and self.reads(state, found.state, found.longest):
-                return found.part
+                return found.division
         return -1
 
     def make_all(self) -> None:
         """Make all slices of a large vocabulary."""
-        self._forget_dropped()
-        if len(self._partitions.trie.nodes) >= LEAST_NODES:
-            for below in self._places:
-                for pattern in PATTERNS:
-                    if (below, pattern) not in self._found:
-                        self._make(below, pattern)
-
-    def _forget_dropped(self) -> None:
-        """Begin anew if the partitions were dropped."""
-        if self._drops != self._partitions.drops:
-            self.made, self._found, self._drops = {}, {}, self._partitions.drops
+        for pattern in PATTERNS if self._divider.is_large else ():
+            self._slice(pattern)
 
     def _start(self, pattern: str) -> tuple[int, int]:
         """The state in which a slice's automaton begins, and the bytes that it reads there, as bits."""
@@ -190,23 +182,13 @@ class Slices:
         )
         return found == INSIDE
 
-    def _make(self, below: int, pattern: str) -> None:
-        """Make the partition of a slice, with the help of one that there is; it is no slice if it has few tokens."""
-        automata, parts, start = self._automata, self._partitions, self._start(pattern)[0]
-        made = self.made.setdefault(below, [])
-        if not parts.has(below, start):
-            smaller = [slice_ for slice_ in made if self.reads(start, slice_.state, slice_.longest)]
-            largest = max(smaller, key=lambda slice_: slice_.size).part if smaller else -1
-            parts.divide(below, start, automata, largest)
-        part, words = parts.dense_of(below, start) if parts.has(below, start) else (-1, None)
-        self._found[below, pattern] = None
-        if words is None:
-            return
-        tokens = mask_to_ids(words.view(np.int32))
-        if not len(self._lengths):
-            depths = (parts.trie.nodes >> np.uint64(DEPTH_SHIFT)) & np.uint64((1 << DEPTH_BITS) - 1)
-            self._lengths = np.zeros(parts.trie.size + 1, dtype=np.uint16)
-            self._lengths[parts.trie.nodes >> np.uint64(TOKEN_SHIFT)] = depths + np.uint64(1)
-        found = Slice(start, part, int(self._lengths[tokens].max()), len(tokens))
-        self._found[below, pattern] = found
-        made.append(found)
+    def _slice(self, pattern: str) -> Slice | None:
+        """The slice of a pattern, made with the help of one that there is; None if it has few tokens."""
+        if pattern not in self.made:
+            start = self._start(pattern)[0]
+            smaller = [one for one in self.made.values() if one and self.reads(start, one.state, one.longest)]
+            largest = max(smaller, key=lambda one: one.size).division if smaller else -1
+            number = self._divider.divide_within(start, largest)
+            size, longest = self._divider.divisions.inside_of(number) if number >= 0 else (0, 0)
+            self.made[pattern] = Slice(start, number, longest, size) if size >= LEAST_TOKENS else None
+        return self.made[pattern]

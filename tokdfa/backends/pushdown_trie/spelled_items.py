@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.backends.pushdown_trie import arrays as a
 from tokdfa.backends.pushdown_trie.names import (
     AT_ROOT,
     N_CHARACTER,
@@ -97,9 +96,8 @@ class SpelledItems:
                     continue
                 met.add(target)
                 inside = False
-                for packed in machine.rows.content(target)[:-1].tolist():
-                    item = packed >> a.PLACE_SHIFT, packed >> a.STACK_BITS & a.STATE_MASK
-                    exits = self._exits_of(place, *item)
+                for here, inner, _ in machine.row_content(target):
+                    exits = self._exits_of(place, here, inner)
                     inside = inside or exits is None
                     found += exits or []
                 if found and machine.code[place, OPERATION] == COUNTED:

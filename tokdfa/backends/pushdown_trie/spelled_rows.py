@@ -25,9 +25,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
-from tokdfa.backends.pushdown_trie import arrays as a
+from tokdfa.backends.pushdown_trie.rows import ROOT, ROW_PLACE
 from tokdfa.backends.pushdown_trie.spelled_items import SpelledItems
-from tokdfa.backends.pushdown_trie.stacks import ROOT, ROW_PLACE
 from tokdfa.backends.some_end import FAR, settle_ranks
 from tokdfa.core.budget import spend
 from tokdfa.program.program import ANY, CALL, COUNTED, LAZY, NAMES, OPERATION, RETURN_PLACE, TERMINAL, TOKEN
@@ -96,20 +95,15 @@ class SpelledRows:
 
     def _rows_below(self, row: int) -> list[int]:
         """The rows that a row may go on as: its fallback, and the borders at which its skipped terminals began."""
-        machine, fallback = self._machine, int(self._machine.row_fallback[row])
+        machine, (_, fallback) = self._machine, self._machine.row_kind(row)
         found = [fallback] if fallback >= 0 else []
         if machine.program.longest:
-            for _, _, stack in self._items(row):
+            for _, _, stack in machine.row_content(row):
                 found += [below for place, below in machine.stack(stack) if place == ROW_PLACE]
         return [below for below in found if below != row]
 
-    def _items(self, row: int) -> list[tuple[int, int, int]]:
-        """(place, state, stack) of each item of a row's core."""
-        packed = self._machine.rows.content(row)[:-1].tolist()
-        return [(item >> a.PLACE_SHIFT, item >> a.STACK_BITS & a.STATE_MASK, item & a.STACK_MASK) for item in packed]
-
     def _of_items(self, row: int) -> int:
-        items = self._items(row)
+        items = self._machine.row_content(row)
         spend(NS_PER_ITEM * (1 + len(items)))
         rank = min((self._rows[below] for below in self._rows_below(row)), default=FAR)
         settle_ranks((stack for _, _, stack in items), self._stacks, self._ways_out)

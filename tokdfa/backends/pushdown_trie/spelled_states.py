@@ -45,7 +45,7 @@ class SpelledStates:
         owner = int(automata.owner[state])
         if owner >= 0:
             if owner not in self._lazy:
-                self._lazy[owner] = LazyLiveness(automata.lazy_rows.automata[owner][0], available)
+                self._lazy[owner] = LazyLiveness(automata.lazy_automata[owner][0], available)
             return self._lazy[owner].can_end(int(automata.inner[state]))
         made = automata.explicit_of(state)
         if made.first not in self._explicit:

@@ -1,4 +1,4 @@
-"""Our own engine: a lazily determinised pushdown automaton over bytes, and partitions of the vocabulary.
+"""Our own engine: a lazily determinised pushdown automaton over bytes, and divisions of the vocabulary.
 
 Strategy (`tokdfa.backends.pushdown_trie` is its page of theory). A constraint is lowered to a byte-level program; rows,
 the sets of places where the program may be, are interned by content and stepped once for each byte. A mask is what the
@@ -10,14 +10,13 @@ Options:
 - ``lexer``, for grammars: ``longest`` is maximal munch, as Lark means it; ``any`` takes every way to cut the text into
   lexemes (scannerless). With ``longest`` the masks are those of `earley_trie`. ``auto`` is ``any`` for a grammar with
   ``%json`` and ``longest`` for others: a schema's program is scannerless.
-- ``partition``: partitions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
+- ``partition``: divisions of the whole trie; ``subtrees``: of what is below large nodes, too. Without them the whole
   trie is walked.
-- ``slices``: partitions begin with what plain text a state reads; otherwise each takes a walk of the whole trie.
 - ``first_bytes``: when the items of a row are found, note the bytes that any of them reads, and walk only these;
   otherwise a walk comes to every byte, and each is tried on each item.
 - ``memo``: keep the mask of a row once made.
-- ``shared``: use the automata and partitions of other constraints of the vocabulary, and leave them one's own.
-  ``shared_automata``: without it automata are built anew for each constraint, and only partitions are shared: what a
+- ``shared``: use the automata and divisions of other constraints of the vocabulary, and leave them one's own.
+  ``shared_automata``: without it automata are built anew for each constraint, and only divisions are shared: what a
   constraint costs whose terminals nobody has had before.
 - ``proper``: only proper sequences; ``lookahead``: how far is looked ahead for them (`tokdfa.backends.proper`).
 
@@ -41,17 +40,15 @@ from dataclasses import astuple
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.proper import WithProper, remembering
-from tokdfa.backends.pushdown_trie.compiled import PushdownMatcher, PushdownTables
-from tokdfa.backends.pushdown_trie.fill import Filler
+from tokdfa.backends.pushdown_trie.compiled import PushdownTables
+from tokdfa.backends.pushdown_trie.matcher import PushdownMatcher
 from tokdfa.backends.pushdown_trie.pool import POOL_MEGABYTES, Pool, pool_of
-from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables, touch
-from tokdfa.constraint import Choice, Grammar, JsonSchema
+from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables
+from tokdfa.backends.pushdown_trie.walks import Filler
+from tokdfa.constraint import Grammar, JsonSchema
 from tokdfa.errors import (
     OptionError,
     SavedIndexError,
@@ -80,19 +77,18 @@ class PushdownTrie(WithProper):
     """See the module's docstring."""
 
     name: ClassVar[str] = "pushdown_trie"
-    summary: ClassVar[str] = "lazily determinised pushdown automaton over bytes, with partitions (ours)"
+    summary: ClassVar[str] = "lazily determinised pushdown automaton over bytes, with divisions (ours)"
     kinds: ClassVar[tuple[str, ...]] = ("regex", "choice", "grammar", "json_schema")
     looks_ahead: ClassVar[bool] = True
     options: ClassVar[tuple[Option, ...]] = (
         Option("lexer", str, "auto", "how a grammar's text is cut into lexemes", choices=("auto", "longest", "any")),
-        Option("partition", bool, True, "take what terminals allow by themselves from partitions of the vocabulary"),
-        Option("subtrees", bool, True, "make partitions of the trie's large subtrees, too"),
-        Option("slices", bool, True, "make partitions with slices of plain text"),
+        Option("partition", bool, True, "take what terminals allow by themselves from divisions of the vocabulary"),
+        Option("subtrees", bool, True, "make divisions of the trie's large subtrees, too"),
         Option("first_bytes", bool, True, "note which bytes a row reads when its items are found, and walk only these"),
         Option("memo", bool, True, "keep the mask of a row once made"),
-        Option("shared", bool, True, "share automata and partitions between constraints of one vocabulary"),
+        Option("shared", bool, True, "share automata and divisions between constraints of one vocabulary"),
         Option(
-            *("shared_mb", int, POOL_MEGABYTES, "shared automata and partitions, in MB; past it new ones are begun"),
+            *("shared_mb", int, POOL_MEGABYTES, "shared automata and divisions, in MB; past it new ones are begun"),
             minimum=0,
         ),
         Option("shared_automata", bool, True, "take automata that constraints before had, instead of building them"),
@@ -105,7 +101,7 @@ class PushdownTrie(WithProper):
     def prepare(self, kind: str) -> None:
         """For "json_schema": make the tables that most schemas need; for "grammar": slices of plain text.
 
-        Some tenths of a second and 40 MB for 128,000 tokens.
+        Some tenths of a second for 128,000 tokens.
         """
         if kind not in ("json_schema", "grammar") or not self.settings["shared"]:
             return
@@ -116,9 +112,7 @@ class PushdownTrie(WithProper):
             if kind == "json_schema":
                 prepare_tables(pool, Filler(self.settings["partition"], self.settings["subtrees"]))
             else:
-                touch(pool)
-                if self.settings["slices"]:
-                    pool.slices.make_all()
+                pool.masks.slices.make_all()
             pool.prepared.add(kind)  # now, so that what was interrupted is done again
 
     def _compile_plain(self, constraint: Constraint) -> CompiledConstraint:
@@ -246,52 +240,3 @@ def _schema_lowering() -> Callable[..., tuple[Program, tuple[Dropped, ...], list
     from tokdfa.json_schema.lower import lower_and_remember
 
     return lower_and_remember
-
-
-def _warm_up() -> None:
-    """Run every kernel of this backend and of `tokdfa.backends.pushdown_trie` once; the brackets make every table
-    grow.
-    """
-    from tokdfa.automata import containment
-    from tokdfa.backends.pushdown_trie import divide, explore, lengths, state_table
-    from tokdfa.vocabulary.vocabulary import Vocabulary
-
-    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), b"()", b"xy", b""], end_tokens=[258])
-    text = 'start: "(" start? ")" | sum | start "+" "a"\nsum: sum "-" TEXT | TEXT\nTEXT: /"[^"]*"|x{1,90}y?/\n'
-    out = np.zeros((2, masks.mask_words(vocab.size)), dtype=np.int32)
-    for lexer in ("longest", "any"):
-        for partition in (True, False):
-            backend = PushdownTrie(vocab, lexer=lexer, partition=partition, shared=False)
-            compiled = backend.compile(Grammar(text + '%ignore " "\n'))
-            fill_masks([compiled.start(), compiled.start()], out)  # what a first mask needs comes first
-            compiled.start().can_end()
-            for word in (b"(" * 100, b"x" * 90, b'"a', b'"" -  ""'):
-                matcher = compiled.start()
-                for byte in word:
-                    matcher.advance(byte)
-                fill_masks([matcher, matcher], out)
-                fill_masks([matcher, matcher], out)
-                matcher.can_end()
-                matcher.forced_bytes()
-    _warm_up_strings(vocab)
-    for module in (containment, divide, state_table, lengths, explore):  # last, as first masks rarely need them
-        module.warm_up()
-
-
-def _warm_up_strings(vocab: Vocabulary) -> None:
-    """Names, counted strings and code written later."""
-    from tokdfa.program.builder import ProgramBuilder
-    from tokdfa.program.program import RETURN_PLACE
-
-    builder = ProgramBuilder()
-    string = builder.read(builder.string_terminal, RETURN_PLACE)
-    counted = builder.lazy(lambda: builder.counted(1, 3, RETURN_PLACE))
-    start = builder.names(builder.name_table(("a", "b")), 0, 0, [counted], string)
-    settings, pool = dict(PushdownTrie(vocab).settings), Pool(vocab)
-    for _ in range(2):  # the second has the tables of the first
-        compiled = CompiledPushdown(Choice(["strings"]), vocab, builder.build(start), settings, Phases(), pool)
-        matcher = compiled.start()
-        for byte in b'"a""xyz"':
-            matcher.advance(byte)
-            matcher.fill_mask(masks.allocate_mask(vocab.size))
-        del matcher, compiled

@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from tokdfa.automata.liveness import coaccessible_states
 from tokdfa.core.budget import spend
-from tokdfa.core.jit import kernel
-from tokdfa.token_automata.columns import Columns, distinct_rows, places_of, reached_states, transpose
+from tokdfa.token_automata.columns import Columns, distinct_rows, list_members, places_of, reached_states, transpose
 
 
 class ClassRows(NamedTuple):
@@ -116,8 +115,8 @@ def reduce_rows(rows: ClassRows, columns: Columns, order: npt.NDArray[np.int32],
     spend(NS_PER_ENTRY * (len(rows.classes) + len(columns.ranks)))
     rows = _reached(rows)
     ranks, class_of, classes, targets = columns.ranks, columns.class_of, rows.classes, rows.targets
-    offsets, class_count, counts = rows.offsets, columns.class_count, columns.counts
-    if counts is None or len(classes) < len(columns.sources):  # else they are in order, and nothing has dropped out
+    offsets, class_count = rows.offsets, columns.class_count
+    if not columns.in_order or len(classes) < len(columns.sources):  # else nothing has dropped out
         is_used = np.zeros(class_count, dtype=np.bool_)
         is_used[classes] = True
         kept = is_used[class_of]
@@ -129,15 +128,12 @@ def reduce_rows(rows: ClassRows, columns: Columns, order: npt.NDArray[np.int32],
         number, class_count = np.empty(class_count, dtype=np.int32), len(used)
         number[used] = np.arange(class_count, dtype=np.int32)
         class_of = number[class_of]
-        counts = np.bincount(class_of, minlength=class_count).astype(np.int32)
         by_class = transpose(class_count, offsets, number[classes], targets)
         offsets, classes, targets = transpose(len(rows.accepting), *by_class)  # sorted by class again
     narrow = _narrow(class_count)
     is_dense = len(ranks) * (4 + np.dtype(narrow).itemsize) >= len(order) * np.dtype(narrow).itemsize
     dense = np.full(len(order) if is_dense else 0, class_count, dtype=np.int32)
-    members, member_offsets = np.empty(len(ranks), dtype=np.int32), np.zeros(class_count + 1, dtype=np.int32)
-    np.cumsum(counts, out=member_offsets[1:])
-    _list_members_kernel(ranks, class_of, order, member_offsets[:-1].copy(), members, dense)
+    member_offsets, members = list_members(ranks, class_of, order, class_count, dense)
     row_of = np.arange(len(rows.accepting), dtype=np.int32)
     if share:
         row_of, offsets, classes, targets = distinct_rows(offsets, classes, targets)
@@ -166,13 +162,3 @@ def _reached(rows: ClassRows) -> ClassRows:
         return rows
     places, _ = places_of(rows.offsets, order)
     return ClassRows(offsets, rows.classes[places], number[rows.targets[places]], rows.accepting[order], 0)
-
-
-@kernel
-def _list_members_kernel(ranks, class_of, order, place, members, dense):  # type: ignore[no-untyped-def]
-    """The tokens of each class, from place[class] on; and dense[rank], if it is not empty, the class of each token."""
-    for k in range(len(ranks)):
-        members[place[class_of[k]]] = order[ranks[k]]
-        place[class_of[k]] += 1
-        if len(dense) > 0:
-            dense[ranks[k]] = class_of[k]

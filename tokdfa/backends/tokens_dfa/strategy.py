@@ -25,7 +25,6 @@ Whatever the options, states, masks and transitions are the same, except with ``
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,10 +33,11 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.explicit_automaton import explicit_automaton
-from tokdfa.backends.numbered_states import NumberedMatcher, NumberedStates
+from tokdfa.backends.numbered_states import NumberedMatcher
 from tokdfa.backends.proper import WithProper
 from tokdfa.backends.tokens_dfa.bound_tokens import BoundTokens, add_bound_tokens, determinize
-from tokdfa.backends.tokens_dfa.ready_masks import assemble_mask, make_masks
+from tokdfa.backends.tokens_dfa.ready_masks import make_masks
+from tokdfa.backends.tokens_dfa.reduced_states import ReducedStates
 from tokdfa.backends.tokens_dfa.reduced_table import class_rows, live_rows, reduce_rows
 from tokdfa.backends.tokens_dfa.transformations import transformations
 from tokdfa.errors import OptionError
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.backends.tokens_dfa.reduced_table import ReducedTable
     from tokdfa.constraint import Constraint
-    from tokdfa.mask import Mask
     from tokdfa.token_automata.columns import Columns
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -178,7 +177,7 @@ class TokensDfa(WithProper):
             return unite(found) if settings["reduce"] else join(found)
 
 
-class CompiledTokensDfa(CompiledConstraint, NumberedStates):
+class CompiledTokensDfa(CompiledConstraint, ReducedStates):
     """A tokens DFA; state 0 is the start. Immutable, shareable between threads."""
 
     def __init__(
@@ -191,21 +190,16 @@ class CompiledTokensDfa(CompiledConstraint, NumberedStates):
         sizes: dict[str, int],
     ) -> None:
         super().__init__(constraint, vocab, TokensDfa.name)
-        self.table, self.settings, self.phases = table, dict(settings), phases
-        self._ends = np.array(vocab.end_tokens, dtype=np.int32)
+        ReducedStates.__init__(self, vocab, table)
+        self.settings, self.phases = dict(settings), phases
         with phases.measure("masks"):
             limit = int(str(settings["mask_mb"])) << 20
             self.masks = MaskStore(limit, masks.mask_words(vocab.size))
             mask_count = 0
             if settings["ready_masks"]:
-                ready = make_masks(table, vocab.size, self._ends, limit)
+                ready = make_masks(table, vocab.size, np.array(vocab.end_tokens, dtype=np.int32), limit)
                 mask_count = ready.mask_count
                 self.masks.keep_all(ready.packed, ready.narrow, ready.nbytes)
-        # what `step` reads: views, as indexing a numpy array from Python is twice as slow
-        self._row_of, self._offsets = table.row_of.data, table.offsets.data
-        self._classes, self._targets = table.classes.data, table.targets.data
-        self._rank_of, self._ranks, self._class_of = vocab.trie.rank_of.data, table.ranks.data, table.class_of.data
-        self._accepting, self._is_dense = table.accepting.data, table.is_dense
         self.sizes = {
             "states": table.state_count,
             **sizes,
@@ -225,25 +219,6 @@ class CompiledTokensDfa(CompiledConstraint, NumberedStates):
         """A matcher before the first token; `context` does not matter to this strategy."""
         return NumberedMatcher(self)
 
-    def accepts(self, state: int) -> bool:
-        """Whether the text may end in `state`."""
-        return bool(self._accepting[state])
-
-    def step(self, state: int, token: int) -> int:
-        """The state after `token`, or -1: the token's class, and a binary search in the state's row."""
-        place = self._rank_of[token]
-        if not self._is_dense:
-            rank, place = place, bisect_left(self._ranks, place)
-            if place == len(self._ranks) or self._ranks[place] != rank:
-                return -1
-        elif place < 0:
-            return -1
-        token_class = self._class_of[place]
-        row = self._row_of[state]
-        end = self._offsets[row + 1]
-        place = bisect_left(self._classes, token_class, self._offsets[row], end)
-        return int(self._targets[place]) if place < end and self._classes[place] == token_class else -1
-
     def transitions(self, state: int) -> dict[int, int]:
         """The state's row, spelled out: token -> state."""
         row = self.table.row(state)
@@ -257,30 +232,3 @@ class CompiledTokensDfa(CompiledConstraint, NumberedStates):
         for token_class, target in zip(self.table.classes[row].tolist(), self.table.targets[row].tolist(), strict=True):
             found[self.table.members_of(token_class)] = target
         return found
-
-    def make_mask(self, state: int, out: Mask) -> dict[str, int]:
-        """Write the mask of `state`, put together from its token classes."""
-        assemble_mask(self.table, state, self._ends, out)
-        return {"masks_made": 1}
-
-
-def _warm_up() -> None:
-    """Run every kernel of this backend once."""
-    from tokdfa.constraint import Choice, Regex
-    from tokdfa.vocabulary.vocabulary import Vocabulary
-
-    vocab = Vocabulary([b"a", b"b", b"ab", b"", b"b."], end_tokens=[3])
-    mask = masks.allocate_mask(vocab.size)
-    for options in (
-        {},
-        {"threads": 2},
-        {"token_classes": "strings", "ready_masks": False},
-        {"token_classes": "none", "reduce": False, "prefix_graphs": False},
-        {"mute_literals": True},
-    ):
-        matcher = TokensDfa(vocab, **options).compile(Regex(r"(ab|[a-b]*)\.?")).start()
-        matcher.fill_mask(mask)
-        matcher.advance(1)
-    many = Vocabulary([*(b"a" * length for length in range(200))], end_tokens=[0])
-    TokensDfa(many).compile(Regex("a{1,300}"))  # more columns than there is room for at first
-    TokensDfa(Vocabulary([b"ab", b""], end_tokens=[1])).compile(Choice(["ab", "a"]))

@@ -1,7 +1,7 @@
 """From an experiment to its items: every combination, each with an identity and a seed that depend on nothing else.
 
 An item's identity is a hash of all that its numbers depend on (tokenizer, constraint, backend, options, workload,
-measures, repeats, limits, seed, and the reference, whose masks its own are compared with), so a stored item can be
+measures, repeats, way, limits, seed, and the reference, whose masks its own are compared with), so a stored item can be
 recognised, also after other backends have joined the experiment or left it. Its seed is derived from the experiment's
 seed, tokenizer, constraint and workload: all backends of a group get the same walks, and adding a tokenizer or a
 constraint changes the walks of no other.
@@ -14,7 +14,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.lab.kinds import find_kind
+from tokdfa.lab.kinds import find_kind, starts_engines
 from tokdfa.lab.measure.limits import GOT_THROUGH
 from tokdfa.lab.measure.workloads import Texts, canonical_json, derive_seed
 
@@ -58,7 +58,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Group:
-    """Items that are measured side by side. `position`: its place in the experiment; `beside`: an item that is stored
+    """Items that are measured in turns. `position`: its place in the experiment; `beside`: an item that is stored
     already and takes part again without being stored, for the others to be compared with.
     """
 
@@ -100,7 +100,7 @@ def expand(config: ExperimentConfig) -> list[Item]:
 
 
 def expand_groups(config: ExperimentConfig) -> list[Group]:
-    """The same items, as the groups that are measured side by side."""
+    """The same items, as the groups that are measured in turns."""
     own = (name for entry in config.constraints for name in entry.tokenizers)
     tokenizers: Sequence[str | None] = list(dict.fromkeys([*config.tokenizers, *own])) or [None]
     together = find_kind(config.kind).all_constraints
@@ -123,7 +123,7 @@ def expand_groups(config: ExperimentConfig) -> list[Group]:
             groups.append(Group(len(groups), tuple(_identified(config, item) for item in items)))
     for kind, given in config.settings.items() if config.kind == "backends" else ():
         seed = derive_seed(config.seed, kind, "", "", "")
-        for title, settings in _split(kind, given, seed):
+        for title, settings in _split(kind, {**given, **_pythons(config, kind)}, seed):
             item = Item("", config.name, kind, None, None, None, None, seed, settings, title)
             groups.append(Group(len(groups), (_identified(config, item),)))
     return groups
@@ -139,7 +139,12 @@ def _settings(config: ExperimentConfig, tokenizer: str | None, constraint: Const
         every = [entry.model_dump(mode="json", exclude_defaults=True) for entry in chosen]
         return {"constraints": every, **config.settings, **of_tokenizer}
     of_constraint = constraint.model_dump(mode="json", exclude_defaults=True) if constraint else {}
-    return {**config.settings, **of_tokenizer, **of_constraint}
+    return {**config.settings, **of_tokenizer, **of_constraint, **_pythons(config, config.kind)}
+
+
+def _pythons(config: ExperimentConfig, kind: str) -> dict[str, Any]:
+    """The interpreters apart, as a setting of a special kind that has one."""
+    return {"pythons": config.pythons} if config.pythons and starts_engines(kind) else {}
 
 
 def _split(kind: str, settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]]]:
@@ -169,6 +174,12 @@ def _identified(config: ExperimentConfig, item: Item) -> Item:
                 else {}
             ),
             "repeats": config.repeats,
+            **({"way": config.way} if config.way else {}),
+            **(
+                {"python": config.pythons[item.backend.name]}
+                if item.backend and item.backend.name in config.pythons
+                else {}
+            ),
         }
     return replace(item, item_id=_digest(identity))
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Backend
 
 #: Keys that an experiment which does not use them is stored without.
-OPTIONAL = ("minutes", "known", "parts")
+OPTIONAL = ("minutes", "known", "parts", "way", "pythons")
 Measure = Literal["compile", "first_mask", "mask", "advance", "seen", "memory"]
 
 
@@ -60,8 +60,11 @@ class Part(Strict):
 class ExperimentConfig(Strict):
     """An experiment, resolved. Made by `load_config`; see the module's page for what it guarantees.
 
-    `known`: constraints whose masks along their texts every backend makes before it is measured, untimed, for those
-    that keep something for the next constraint.
+    `way`: of backends, "served", a process for each that lives as long as the run is at a tokenizer, or "fresh", a new
+    one for each constraint and workload. `known`: constraints whose masks along their texts a new process makes before
+    anything is measured, untimed, for backends that keep something for the next constraint. `pythons`: backend -> path
+    of the Python interpreter that runs it, where that is not the one of the run: for a peer whose packages need an
+    environment of their own.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
@@ -76,6 +79,8 @@ class ExperimentConfig(Strict):
     workloads: list[Annotated[Workload, Field(discriminator="kind")]] = Field(default_factory=list)
     measures: list[Measure] = Field(default_factory=list)
     parts: list[Part] = Field(default_factory=list)
+    pythons: dict[str, str] = Field(default_factory=dict)
+    way: Literal["", "served", "fresh"] = ""
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 5
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     limits: Limits = Field(default_factory=Limits)
@@ -126,11 +131,12 @@ class ExperimentConfig(Strict):
     def fingerprint(self) -> str:
         """10 hex digits of a hash of what all results depend on, so that runs that agree in it share a folder.
 
-        It is everything but how they are told and the backends: an item depends on its own (see `expand`) and on the
-        reference, so others may join or leave.
+        It is everything but how they are told and the backends with their interpreters: an item depends on its own
+        (see `expand`) and on the reference, so others may join or leave.
         """
         backends = [one for one in self.backends if one.label == self.reference]
-        content = self.model_copy(update={"backends": backends, "question": "", "minutes": None, "parts": []})._plain()
+        told: dict[str, Any] = {"question": "", "minutes": None, "parts": []}
+        content = self.model_copy(update={"backends": backends, "pythons": {}, **told})._plain()
         return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:10]
 
     def _plain(self) -> dict[str, Any]:

@@ -7,10 +7,12 @@ ConfigError that names file, line and key, such as ``e.yaml:12: backends[2].opti
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from tokdfa.backends.registry import backend_class, backend_names
 from tokdfa.core.packages import install_commands
 from tokdfa.errors import ConfigError, TokdfaError
 from tokdfa.lab.config import checks
@@ -18,14 +20,13 @@ from tokdfa.lab.config.constraints import read_constraints
 from tokdfa.lab.config.experiment import BackendEntry, ExperimentConfig
 from tokdfa.lab.config.shipped import find_experiment
 from tokdfa.lab.config.yaml_source import YamlSource, read_yaml
-from tokdfa.lab.kinds import find_kind, targets
+from tokdfa.lab.kinds import find_kind, starts_engines, targets
 from tokdfa.lab.measure.contenders import DEFAULT_MEASURES
 from tokdfa.lab.measure.growing import SUBSET
 from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from tokdfa.lab.config.checks import Where
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 MAX_GRID = 1_000
 
 #: Keys that belong to experiments of the kind "backends" only.
-_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "parts", "known")
+_BACKEND_KEYS = ("backends", "reference", "workloads", "measures", "parts", "known", "way")
 
 
 class _Grid(Strict):
@@ -49,6 +50,7 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
 
     Raises ConfigError with file, line and key, and UnknownNameError for a name that is none.
     `settings` come on top of those in the file; those of a section in an experiment on backends as ``SECTION.NAME``.
+    ``pythons`` is no setting but the experiment's own key, one of its entries ``pythons.BACKEND``.
     Cost: milliseconds, plus the import of the named backends' modules (not of the peers' packages), plus loading the
     tokenizers that are given as files.
     """
@@ -58,7 +60,7 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
     kind = raw.get("kind", "backends")
     checks.require_known(source, ("kind",), "kind of experiment", kind, targets())
     _check_keys(source, raw, kind)
-    fields = {**raw, "constraints": read_constraints(source, raw)}
+    fields = {**raw, "constraints": read_constraints(source, raw), "pythons": _pythons(source, raw, kind)}
     given = raw.get("settings")
     if isinstance(given, dict) and kind == "backends":
         fields["settings"] = {one: _settings(source, one, own, ("settings", one)) for one, own in given.items()}
@@ -72,6 +74,7 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
             "workloads": _workloads(source, raw.get("workloads", [{"kind": "random_walk"}])),
             "measures": raw.get("measures", [*DEFAULT_MEASURES]),
             "known": read_constraints(source, raw, "known"),
+            "way": raw.get("way", "served"),
         }
     config = checks.as_model(source, ExperimentConfig, fields, ())
     if kind == "backends":
@@ -88,13 +91,25 @@ def _with_settings(source: YamlSource, raw: dict[str, Any], settings: Mapping[st
     if not settings:
         return raw
     own = dict(checks.as_mapping(source, raw.get("settings", {}), ("settings",)))
+    found = {"settings": own, "pythons": raw.get("pythons", {})}
     for name, value in settings.items():
         section, dot, inner = name.partition(".")
+        place = found if section == "pythons" else own
         if not dot:
-            own[name] = value
+            place[name] = value
         else:
-            own[section] = {**checks.as_mapping(source, own.get(section, {}), ("settings", section)), inner: value}
-    return {**raw, "settings": own}
+            place[section] = {**checks.as_mapping(source, place.get(section, {}), ("settings", section)), inner: value}
+    return {**raw, **found}
+
+
+def _pythons(source: YamlSource, raw: dict[str, Any], kind: str) -> dict[str, str]:
+    """Backend -> the whole path of its interpreter; a link stays one, as those of environments are."""
+    given = checks.as_mapping(source, raw.get("pythons", {}), ("pythons",))
+    if given and kind != "backends" and not starts_engines(kind):
+        raise source.error(f"an experiment of kind {kind} starts no process for each engine", ("pythons",))
+    for name in given:
+        checks.require_known(source, ("pythons", name), "backend", name, backend_names())
+    return {str(name): str(Path(str(path)).expanduser().absolute()) for name, path in given.items()}
 
 
 def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
@@ -188,8 +203,6 @@ def _backends(source: YamlSource, raw: Any) -> list[BackendEntry]:
 
 def _grid(source: YamlSource, raw: Any, where: Where) -> list[BackendEntry]:
     """One entry for each combination of the option values that are given as lists."""
-    from tokdfa.backends.registry import backend_class, backend_names
-
     entry = checks.as_model(source, _Grid, raw, where)
     checks.require_known(source, (*where, "name"), "backend", entry.name, backend_names())
     options = checks.as_mapping(source, entry.options, (*where, "options"))
@@ -245,6 +258,8 @@ def _settings(source: YamlSource, kind: str, given: Any, where: Where) -> dict[s
     that folder.
     """
     settings = dict(checks.as_mapping(source, given, where))
+    if "pythons" in settings:
+        raise source.error("pythons is a key of the experiment, beside its settings", (*where, "pythons"))
     for key, value in settings.items():
         if isinstance(value, dict) and set(value) == {"file"}:
             settings[key] = checks.read_beside(source, value["file"], (*where, key, "file")).data

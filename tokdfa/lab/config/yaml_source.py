@@ -67,16 +67,31 @@ def key_path(where: Sequence[str | int]) -> str:
 
 @cache
 def _loader_class() -> type[yaml.SafeLoader]:
-    """PyYAML's safe loader with its own dates: some packages have it read them as text, for the whole process."""
+    """PyYAML's safe loader with a bound on depth, whose time grows with the square of it, and with its own dates: some
+    packages have it read them as text, for the whole process.
+    """
     import yaml
 
     class Loader(yaml.SafeLoader):
+        depth = 0
         yaml_constructors = {  # noqa: RUF012 (PyYAML's own way)
             **yaml.SafeLoader.yaml_constructors,
             "tag:yaml.org,2002:timestamp": yaml.SafeLoader.construct_yaml_timestamp,
         }
 
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+            if self.depth == MAX_DEPTH and self.check_event(yaml.CollectionStartEvent):
+                raise TooDeep(self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+            self.depth += 1
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
     return Loader
+
+
+class TooDeep(Exception):
+    """A value is nested too deep; its one argument is PyYAML's mark of the place."""
 
 
 def read_yaml(path: Path) -> YamlSource:
@@ -85,10 +100,9 @@ def read_yaml(path: Path) -> YamlSource:
 
     text = read_text(path)
     try:
-        try:
-            return with_room(lambda: _read(text, path))
-        except RecursionError:
-            raise _find_too_deep(text, path) from None
+        return with_room(lambda: _read(text, path))
+    except TooDeep as error:
+        raise _too_deep(path, error.args[0]) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
@@ -115,18 +129,6 @@ def _read(text: str, path: Path) -> YamlSource:
 def _too_deep(path: Path, mark: Any) -> ConfigError:
     place = f"{path}:{mark.line + 1}:{mark.column + 1}"
     return ConfigError(f"values are nested too deep: more than {MAX_DEPTH} inside each other", place)
-
-
-def _find_too_deep(text: str, path: Path) -> ConfigError:
-    """What to say of a text that is nested too deep to be read: where that is."""
-    import yaml
-
-    level = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if level > MAX_DEPTH:
-            return _too_deep(path, event.start_mark)
-    return ConfigError("values are nested too deep", str(path))
 
 
 def read_text(path: Path) -> str:

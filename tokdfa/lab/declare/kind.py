@@ -40,9 +40,7 @@ class Kind:
     paths, when a file is loaded; raises TokdfaError for what is wrong. `all_constraints`: an item has all of the
     experiment, as the setting `constraints`, in place of one. `split(settings, seed)`: title and settings of each item,
     where one set of settings makes several. `prepare(settings)`: makes, in the worker, what the processes of its items
-    inherit. `threads`: how many threads an item uses unless its settings say so. `kernels`: the
-    warm-up steps (`tokdfa.core.jit`) that it needs beside those of the engines that its settings name; without it all
-    steps are run.
+    inherit. `threads`: how many threads an item uses unless its settings say so.
 
     `cases(settings)`, in place of one measure an item: its cases, which may each break a limit or end their process
     without harm to the others; `measure_cases(settings, seed, queue)` yields their rows (`tokdfa.lab.measure.cases`).
@@ -61,7 +59,6 @@ class Kind:
     cases: Callable[[Settings], Cases] | None = None
     measure_cases: Callable[[Settings, int, CaseQueue], Iterator[tuple[int, dict[str, Any]]]] | None = None
     threads: int | Sequence[int] = 1
-    kernels: Sequence[str] | None = None
     columns: Sequence[Column] = ()
     engine: str = "engine"
     reference: str = ""

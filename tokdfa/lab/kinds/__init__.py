@@ -47,3 +47,11 @@ def load_kind(target: str) -> Kind:
     if not isinstance(kind, Kind):
         raise OptionError(f"{target}, the entry point of a kind of experiment, is no Kind but {kind!r}")
     return kind
+
+
+def starts_engines(name: str) -> bool:
+    """Whether a special kind starts a process for each engine, so that one may have an interpreter of its own: its
+    settings have ``pythons``.
+    """
+    model = find_kind(name).settings
+    return model is not None and "pythons" in model.model_fields

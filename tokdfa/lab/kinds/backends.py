@@ -1,9 +1,11 @@
 """The experiment ``kind: backends``: what each backend takes on the same constraints, walks and tokenizers.
 
-This is the kind of an experiment that names none. Its items are not measured by a function here but side by side, by
-`tokdfa.lab.run.jobs`: compiles in turns, then all contenders along the same walks, mask by mask. An option that is
-given as a list makes a contender of each value, so an ablation is a grid and needs no code; ``parts`` in the file names
-the contenders with and without a part, and `Pairs` says what the part buys.
+This is the kind of an experiment that names none. Its items are not measured by a function here but by
+`tokdfa.lab.run`: each contender has a process of its own, which is warm and lives as long as the run is at a tokenizer
+(``way: served``), or is new for each item (``way: fresh``). Contenders take turns, in an order that is drawn by the
+seed: each compiles, again for each repeat, then each goes along the same walks. An option that is given as a list makes
+a contender of each value, so an ablation is a grid and needs no code; ``parts`` in the file names the contenders with
+and without a part, and `Pairs` says what the part buys.
 
 Constraints of a family (``n: [8, 16]``), subsets of a vocabulary (``mistral-v1?first=2000``) and texts that go on
 (``{kind: texts, repeat: 1000}``) are sizes that grow: then costs are told against the size, with the exponent of each

@@ -273,7 +273,6 @@ KIND = Kind(
     complete=complete,
     all_constraints=True,
     threads=2,
-    kernels=(),
     columns=(
         *map(text, ("tokenizer", "engine", "call", "way", "phase", "constraint", "outcome", "status", "message")),
         text("mixture", "constraints", "of the matchers of a batch"),

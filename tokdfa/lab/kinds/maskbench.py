@@ -15,9 +15,10 @@ group of cases; the order of engines in a group, and of the cases, is drawn by t
 process for each group (*chunk*) of cases of an engine, with what a young process pays; with ``chunk: 1`` no case finds
 anything of another. In both an engine is created and warmed up on a small schema first, which is its *set-up*: from the
 loaded tokenizer to the first mask of that schema, with the tables, slices and pools that it makes of a vocabulary, in a
-column of its own. What it shares between schemas stays from case to case; every schema is compiled anew. A case has a
-limit on its time and on memory (`tokdfa.lab.measure.cases`). The garbage collector is off while a case is measured and
-runs after it; one thread (`tokdfa.lab.measure.clock.ONE_THREAD`).
+column of its own. A peer that has an interpreter of its own (the experiment's ``pythons``) is always served. What an
+engine shares between schemas stays from case to case; every schema is compiled anew. A case has a limit on its time and
+on memory (`tokdfa.lab.measure.cases`). The garbage collector runs as it does in a server where engines are served, and
+between cases in fresh processes; one thread (`tokdfa.lab.measure.clock.ONE_THREAD`).
 
 A row is an engine and a case; `tokdfa.lab.measure.maskbench_numbers` has the words of its tables. What
 its process ran into, be it a limit or its death, costs that case only.
@@ -33,6 +34,7 @@ from tokdfa.backends.registry import create_backend
 from tokdfa.errors import OptionError
 from tokdfa.lab.declare import Column, Computed, Distribution, Kind, Listing, Pivot, Say, Stat, Summary
 from tokdfa.lab.declare.columns import seconds, short_factor, text
+from tokdfa.lab.measure import interpreters
 from tokdfa.lab.measure.cases import NOBODY, Cases
 from tokdfa.lab.measure.limits import MAX_MESSAGE, Failure, Limits, attempt
 from tokdfa.lab.measure.maskbench_numbers import Beside, beside, frames
@@ -57,7 +59,7 @@ from tokdfa.lab.measure.warm_up import warm_up
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tokdfa.lab.declare import Results
     from tokdfa.lab.measure.cases import CaseQueue
@@ -81,6 +83,8 @@ def prepare(settings: dict[str, Any]) -> None:
     part of an engine's set-up.
     """
     load_cached(settings["tokenizer"])
+    for path in settings.get("pythons", {}).values():
+        attempt(interpreters.look, path, (__name__,))
 
 
 def cases_of(settings: dict[str, Any]) -> Cases:
@@ -100,12 +104,17 @@ def measure_cases(settings: dict[str, Any], seed: int, queue: CaseQueue) -> Iter
     typed = typed_settings(Settings, settings)
     if typed.tokenizer is None:
         raise OptionError("maskbench needs a tokenizer: in the experiment's tokenizers, or as a setting")
-    names = tuple(typed.names or ())
-    cases = dict(zip(names, read(typed.data, typed.suite, typed.inputs, names), strict=True))
-    if typed.way == "served":
+    cases = _read_cases(typed)
+    if typed.way == "served" or typed.apart:
         yield from _served(typed, seed, cases, queue)
     else:
         yield from _fresh(typed, cases, queue)
+
+
+def _read_cases(typed: Settings) -> dict[str, SchemaCase]:
+    """The cases of an item by their names, in its order; read once a process."""
+    names = tuple(typed.names or ())
+    return dict(zip(names, read(typed.data, typed.suite, typed.inputs, names), strict=True))
 
 
 def _place(typed: Settings, engine: BenchEngine) -> Row:
@@ -169,30 +178,39 @@ def _fresh(typed: Settings, cases: Mapping[str, SchemaCase], queue: CaseQueue) -
             return  # the process cannot be trusted any more
 
 
+def _prepare_engine(settings: dict[str, Any], seed: int, name: str) -> Measure:
+    """Make an engine of a served item in this process; what measures its cases, by their numbers."""
+    typed = typed_settings(Settings, settings)
+    cases = _read_cases(typed)
+    case_of = {number: cases[case] for turn in turns(typed, seed) for number, case in turn.cases}
+    engine = next(one for one in typed.engines if one.name == name)
+    ready = attempt(_Ready, typed, engine)
+
+    def measure(number: int, begin: Callable[[str], None]) -> Row:
+        if isinstance(ready, Failure):
+            return _place(typed, engine) | described(case_of[number]) | _failed(ready, unmade=True)
+        return ready.measure(case_of[number], begin)
+
+    return measure
+
+
 def _served(typed: Settings, seed: int, cases: Mapping[str, SchemaCase], queue: CaseQueue) -> Iterator[tuple[int, Row]]:
     """The cases of all engines, in turns, each engine in a process of its own."""
-    plan = turns(typed, seed)
-    case_of = {number: cases[name] for turn in plan for number, name in turn.cases}
-    engines = {engine.name: engine for engine in typed.engines}
-
-    def prepare_engine(name: str) -> Measure:
-        ready = attempt(_Ready, typed, engines[name])
-
-        def measure(number: int, begin: Callable[[str], None]) -> Row:
-            if isinstance(ready, Failure):
-                return _place(typed, engines[name]) | described(case_of[number]) | _failed(ready, unmade=True)
-            return ready.measure(case_of[number], begin)
-
-        return measure
-
-    left = {*queue.left}
-    with Servants(queue, prepare_engine, Limits()) as servants:
-        for turn in plan:
-            name = turn.engine.name
-            numbers = [number for number, _ in turn.cases if number in left]
-            for number, found in servants.work(name, numbers):
+    left, prepare = {*queue.left}, partial(_prepare_engine, typed.model_dump(), seed)
+    looks = {name: attempt(interpreters.look, path, (__name__,)) for name, path in typed.apart.items()}
+    with Servants(queue, prepare, Limits(), typed.apart) as servants:
+        for turn in turns(typed, seed):
+            name, case_of = turn.engine.name, {number: cases[case] for number, case in turn.cases if number in left}
+            unusable = looks.get(name)
+            answers: Iterable[tuple[int, Row | Failure]] = (
+                ((number, unusable) for number in case_of)
+                if isinstance(unusable, Failure)
+                else servants.work(name, [*case_of])
+            )
+            for number, found in answers:
                 if isinstance(found, Failure):
-                    found = _place(typed, turn.engine) | described(case_of[number]) | _failed(found)
+                    failed = _failed(found, unmade=found is unusable)
+                    found = _place(typed, turn.engine) | described(case_of[number]) | failed
                 yield number, found
 
 
@@ -267,7 +285,6 @@ _VERDICTS = {
 }
 
 KIND = Kind(
-    kernels=(),
     cases=cases_of,
     measure_cases=measure_cases,
     settings=Settings,
@@ -303,7 +320,7 @@ KIND = Kind(
             "commits of all its instances. Times are of the cases that were judged, not refused or ended by a limit. "
             "Served: an engine has one process for all cases and takes its turn with each group of them; fresh: a new "
             "one for each group. What it keeps between schemas stays with its process; every schema is compiled anew, "
-            "the garbage collector is off within a case, one thread.",
+            "one thread. The garbage collector is on where engines are served, off within a case of a fresh one.",
             by=("on", "engine"),
             values=(
                 _cases("cases"),

@@ -146,7 +146,6 @@ KIND = model_kind(
     Settings,
     turns,
     "engine",
-    kernels=("merge rules", "proper tokens"),
     columns=(
         *(text(name) for name in ("engine", "prompt", "choice", "verdict", "against")),
         *(text("method", "distances"), text("language", "spellings")),

@@ -24,7 +24,7 @@ seconds of an answer are reckoned: its batches and the tokens that they read, at
 was measured on this task before (`tokdfa.lab.measure.model_price`). Reading the prompt is in no answer's seconds.
 
 ``mask_seconds`` are a way's own: none uses masks that another has kept. What a backend shares between the constraints
-of a vocabulary (partitions of `pushdown_trie`, token effects of `earley_trie`) is paid for by the way that asks first.
+of a vocabulary (divisions of `pushdown_trie` and `earley_trie`) is paid for by the way that asks first.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ ONE_THREAD: dict[str, str] = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "NUMEXPR_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
     "RAYON_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONHASHSEED": "0",

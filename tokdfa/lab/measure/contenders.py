@@ -1,26 +1,29 @@
-"""Timing contenders against each other: interleaved compiles, and walks replayed step by step.
+"""One contender on one item: compiles, and walks replayed token by token.
 
-Contenders take turns within each round and each step, and the one that goes first changes every time (A B C, B C A,
-C A B, ...): slow drift of the machine and the caches left behind by a neighbour then fall on all of them alike. Every
-sample is kept with its place.
+A contender is measured in a process of its own, so nothing of another is in its heap or its caches, and contenders take
+turns, so slow drift of the machine falls on all of them alike (`tokdfa.lab.run.group_task`). Every sample is kept with
+its place.
 
-At each step of a walk all contenders fill their mask for the same text, then all advance by the same token. The masks
-are compared on the way, outside the timed part: how many tokens a contender allows (`allowed`), and in how many tokens
-it differs from the reference (`differs`). A contender that refuses a replayed token, goes through with a text that is
-outside the language, raises, or uses up its seconds is marked as failed; the others go on.
+A step of a walk fills a mask and advances by the walk's token. Masks are kept, packed, and compared when all contenders
+have walked (`compare_masks`): how many tokens a contender allows (`allowed`), and in how many it differs from the
+reference (`differs`). A contender that refuses a replayed token, or goes through with a text that is outside the
+language, goes on and is marked as failed; one that raises, or uses up its seconds, ends there.
 """
 
 from __future__ import annotations
 
 import time
+import zlib
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
 
 from tokdfa import mask as masks
-from tokdfa.errors import TokdfaError, TokenRefused
+from tokdfa.errors import TokenRefused
 from tokdfa.lab.measure.clock import collector_off
-from tokdfa.lab.measure.limits import OK, Failure, attempt
+from tokdfa.lab.measure.limits import OK, Failure
 from tokdfa.lab.measure.workloads import follow
 
 if TYPE_CHECKING:
@@ -29,12 +32,12 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Backend, CompiledConstraint, Matcher
     from tokdfa.constraint import Constraint
     from tokdfa.lab.measure.workloads import Walk
+    from tokdfa.mask import Mask
 
-    #: Told before each call of a contender: (its index, the phase).
-    Begin = Callable[[int, str], None]
+    #: Told the phase before each call.
+    Begin = Callable[[str], None]
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 MEASURES = ("compile", "first_mask", "mask", "advance", "seen", "memory")
 #: What is measured unless an experiment says so itself.
@@ -42,6 +45,8 @@ DEFAULT_MEASURES = ("compile", "first_mask", "mask", "advance", "memory")
 #: Phases of a compile that are the same for all engines: making the byte DFA, and the tokenizer's own table. In order:
 #: a sum of their times is the same to the last bit in every process.
 SHARED_PHASES = ("parse", "automaton", "minimize", "tokenizer")
+#: So many masks of a walk are kept as they are before they are packed, which would fill the caches at every step.
+UNPACKED = 256
 
 
 class Sample(NamedTuple):
@@ -60,8 +65,10 @@ class Sample(NamedTuple):
 
 @dataclass
 class Outcome:
-    """All that was measured of one contender on one item. `phases`: seconds per compile phase, one dict a repeat;
-    `set_up_s`: seconds of its set-up for the vocabulary.
+    """What was measured of one contender on one item, in one turn or in all.
+
+    `phases`: seconds per compile phase, one dict a repeat; `set_up_s`: seconds of its set-up for the vocabulary;
+    `language`: which spellings of a text it admits; `masks`: (walk, step) -> the mask, packed, until it is compared.
     """
 
     label: str
@@ -75,6 +82,8 @@ class Outcome:
     memory_peak_bytes: int | None = None
     memory_retained_bytes: int | None = None
     set_up_s: float | None = None
+    language: str = ""
+    masks: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def fail(self, failure: Failure) -> None:
         """Note a failure; the first one stays."""
@@ -85,34 +94,22 @@ class Outcome:
         """The samples of one measure, in the order they were taken."""
         return [sample.ns for sample in self.samples if sample.measure == measure]
 
+    def count(self, counters: Iterable[tuple[str, int]]) -> None:
+        """Add to the counters."""
+        for name, value in counters:
+            self.counters[name] = self.counters.get(name, 0) + int(value)
 
-@dataclass
-class Contender:
-    """A backend on its way through one item. `index`: its place in the job, as the board names it; `dropped`: it can
-    take no further part.
-    """
-
-    index: int
-    backend: Backend
-    outcome: Outcome
-    compiled: CompiledConstraint | None = None
-    dropped: bool = False
-    spent_ns: int = 0
-
-    def drop(self, failure: Failure) -> None:
-        """Take it out of the race."""
-        self.outcome.fail(failure)
-        self.dropped, self.compiled = True, None
-
-    def attempt(self, step: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | None:
-        """What `step` returns. Anything that it raises is this contender's failure, panics of compiled engines
-        included, and drops it; a wish to stop is not.
-        """
-        found = attempt(step, *args, **options)
-        if isinstance(found, Failure):
-            self.drop(found)
-            return None
-        return found
+    def add(self, turn: Outcome) -> None:
+        """Add what a later turn has found."""
+        if turn.status != OK:
+            self.fail(Failure(turn.status, turn.message))
+        self.samples += turn.samples
+        self.phases += turn.phases
+        self.steps += turn.steps
+        self.masks |= turn.masks
+        self.count(turn.counters.items())
+        self.sizes, self.language = turn.sizes or self.sizes, turn.language or self.language
+        self.set_up_s = self.set_up_s if turn.set_up_s is None else turn.set_up_s
 
 
 def rotated(order: Sequence[T], turn: int) -> list[T]:
@@ -128,119 +125,84 @@ def rotated(order: Sequence[T], turn: int) -> list[T]:
     return [*mixed[first:], *mixed[:first]]
 
 
-def check_support(contenders: Iterable[Contender], constraint: Constraint) -> None:
-    """Drop those that say they do not take the constraint. A peer translates the pattern then, untimed."""
-    for contender in contenders:
-        answer = contender.attempt(contender.backend.supports, constraint)
-        if answer is not None and not answer:
-            contender.drop(Failure("unsupported", answer.reason))
-
-
-def measure_compiles(
-    contenders: Sequence[Contender],
-    constraint: Constraint,
-    repeats: int,
-    begin: Begin = lambda index, phase: None,
-    first_mask: bool = True,
-) -> None:
-    """Compile `repeats` times, taking turns. With `first_mask`, also start a matcher and fill a mask each time.
-
-    The compiled constraint of the last round stays with its contender, whose start state has then been visited.
+@dataclass
+class Contender:
+    """A backend on its way through one item. `outcome`: what this turn adds to. Whatever its methods raise, panics of
+    compiled engines included, is the contender's failure.
     """
-    for repeat in range(repeats):
-        for contender in rotated([contender for contender in contenders if not contender.dropped], repeat):
-            contender.compiled = None
-            with collector_off():
-                contender.attempt(_measure_compile, contender, constraint, repeat, begin, first_mask)
 
+    backend: Backend
+    constraint: Constraint
+    begin: Begin
+    outcome: Outcome
+    compiled: CompiledConstraint | None = None
 
-def _measure_compile(contender: Contender, constraint: Constraint, repeat: int, begin: Begin, first_mask: bool) -> None:
-    backend, outcome = contender.backend, contender.outcome
-    mask = masks.allocate_mask(backend.vocab.size)
-    begin(contender.index, "compile")
-    started = time.perf_counter_ns()
-    compiled = backend.compile(constraint)
-    compile_ns = time.perf_counter_ns() - started
-    outcome.samples.append(Sample("compile", repeat, 0, compile_ns))
-    outcome.phases.append(dict(compiled.phases))
-    outcome.sizes = dict(compiled.sizes)
-    if first_mask:
-        begin(contender.index, "first mask")
-        started = time.perf_counter_ns()
-        compiled.start().fill_mask(mask)
-        first_ns = compile_ns + time.perf_counter_ns() - started
-        outcome.samples.append(Sample("first_mask", repeat, 0, first_ns, allowed=masks.count(mask)))
-    contender.compiled = compiled
-
-
-def replay(
-    contenders: Sequence[Contender],
-    walks: Sequence[Walk],
-    reference: str,
-    seconds: float,
-    begin: Begin,
-    keep: frozenset[str] = frozenset({"mask", "advance"}),
-) -> None:
-    """Replay the walks on all contenders, one step of all at a time. `keep`: the measures whose samples are kept.
-
-    `reference`: the label whose masks the others are compared with; if it is not in the race, the first that is.
-    `seconds`: what the masks and advances of one contender may take together.
-    """
-    for number, walk in enumerate(walks):
-        racing = [contender for contender in contenders if not contender.dropped]
-        racers = [racer for contender in racing if (racer := _start(contender, begin)) is not None]
+    def measure_compile(self, repeat: int, first_mask: bool = True) -> None:
+        """Compile; with `first_mask`, also start a matcher and fill a mask. The compiled constraint is kept."""
+        mask, outcome = masks.allocate_mask(self.backend.vocab.size), self.outcome
+        self.compiled = None
         with collector_off():
-            for step, token in enumerate(walk.tokens):
-                order = rotated(racers, number + step)
-                for racer in order:
-                    racer.fill(begin)
-                _compare_masks(racers, reference, number, step, keep)
-                for racer in order:
-                    racer.take(token, number, step, walk, begin, keep)
-                racers = [racer for racer in racers if racer.within(seconds)]
-        for racer in racers:
-            racer.finish(walk, number)
+            self.begin("compile")
+            started = time.perf_counter_ns()
+            compiled = self.backend.compile(self.constraint)
+            compile_ns = time.perf_counter_ns() - started
+            outcome.samples.append(Sample("compile", repeat, 0, compile_ns))
+            outcome.phases.append(dict(compiled.phases))
+            outcome.sizes = dict(compiled.sizes)
+            if first_mask:
+                self.begin("first mask")
+                started = time.perf_counter_ns()
+                compiled.start().fill_mask(mask)
+                first_ns = compile_ns + time.perf_counter_ns() - started
+                outcome.samples.append(Sample("first_mask", repeat, 0, first_ns, allowed=masks.count(mask)))
+        self.compiled = compiled
 
+    def replay(
+        self, walks: Sequence[Walk], seconds: float, keep: frozenset[str] = frozenset({"mask", "advance"})
+    ) -> None:
+        """Replay the walks. `keep`: the measures whose samples are kept; `seconds`: what masks and advances may take
+        together.
+        """
+        compiled, outcome = self._compiled(), self.outcome
+        outcome.language = _language(self.backend)
+        left_ns = int(seconds * 1e9)
+        for number, walk in enumerate(walks):
+            with collector_off():
+                left_ns = _Replay(self, compiled, number, walk, keep).run(left_ns)
+            if left_ns < 0:
+                said = f"masks and advances took more than {seconds:g} s; {outcome.steps} steps done"
+                outcome.fail(Failure("timeout", said))
+                return
 
-def replay_seen(
-    contenders: Sequence[Contender], walks: Sequence[Walk], rounds: int, seconds: float, begin: Begin
-) -> None:
-    """Fill the masks of all positions of the walks again and again, each contender in blocks of its own, A B C A B C.
+    def fill_seen(self, walks: Sequence[Walk], rounds: int, seconds: float) -> None:
+        """Fill the masks of all positions of the walks again and again.
 
-    In a decoding loop one engine runs by itself and meets the same few states again and again; `replay` times first
-    visits, with the caches full of others' data. Every position has a matcher of its own, so who remembers its last
-    mask only answers from memory, too. Samples: `repeat` is the round, `step` the number of the position.
-    """
-    blocks: list[tuple[Contender, list[Matcher], masks.Mask]] = []
-    for contender in contenders:
-        if contender.dropped or contender.compiled is None:
-            continue
-        mask = masks.allocate_mask(contender.backend.vocab.size)
-        begin(contender.index, "seen masks")
-        places = contender.attempt(_filled_positions, contender.compiled, walks, mask)
-        if places is not None:
-            blocks.append((contender, places, mask))
-    spent = [0] * len(blocks)
-    with collector_off():
-        for turn in range(rounds):
-            for number, (contender, places, mask) in enumerate(blocks):
-                if spent[number] > seconds * 1e9 or not places:
-                    continue
-                begin(contender.index, "seen masks")
-                places[0].fill_mask(mask)  # brings the engine's code back into the caches
-                for step, matcher in enumerate(places):
+        A decoding loop meets the same few states again and again; `replay` times first visits. Every position has a
+        matcher of its own, so who remembers its last mask only answers from memory, too. Samples: `repeat` is the
+        round, `step` the number of the position.
+        """
+        mask = masks.allocate_mask(self.backend.vocab.size)
+        self.begin("seen masks")
+        places = positions(self._compiled(), (walk.tokens for walk in walks))
+        for matcher in places:
+            matcher.fill_mask(mask)
+        left_ns = int(seconds * 1e9)
+        with collector_off():
+            for turn in range(rounds):
+                for step, matcher in enumerate(places if left_ns >= 0 else ()):
+                    self.begin("seen masks")
                     started = time.perf_counter_ns()
                     matcher.fill_mask(mask)
                     ns = time.perf_counter_ns() - started
-                    spent[number] += ns
-                    contender.outcome.samples.append(Sample("seen", turn, step, ns))
+                    left_ns -= ns
+                    self.outcome.samples.append(Sample("seen", turn, step, ns))
 
-
-def _filled_positions(compiled: CompiledConstraint, walks: Iterable[Walk], mask: masks.Mask) -> list[Matcher]:
-    places = positions(compiled, (walk.tokens for walk in walks))
-    for matcher in places:
-        matcher.fill_mask(mask)
-    return places
+    def _compiled(self) -> CompiledConstraint:
+        """What was compiled last; compiled now in a process that has taken the place of another."""
+        if self.compiled is None:
+            self.begin("compile")
+            self.compiled = self.backend.compile(self.constraint)
+        return self.compiled
 
 
 def positions(compiled: CompiledConstraint, walks: Iterable[Sequence[int]]) -> list[Matcher]:
@@ -249,110 +211,104 @@ def positions(compiled: CompiledConstraint, walks: Iterable[Sequence[int]]) -> l
 
 
 @dataclass
-class _Racer:
-    """One contender on one walk. `refused`: it has refused a token, so its walk is over."""
+class _Replay:
+    """One contender on one walk. `filled`: the masks since the last that were packed: step, nanoseconds, mask."""
 
     contender: Contender
-    matcher: Matcher
-    mask: masks.Mask
-    mask_ns: int = 0
-    refused: bool = False
+    compiled: CompiledConstraint
+    number: int
+    walk: Walk
+    keep: frozenset[str]
+    filled: list[tuple[int, int, Mask]] = field(default_factory=list)
 
-    def fill(self, begin: Begin) -> None:
-        begin(self.contender.index, "mask")
-        self.contender.attempt(self._fill)
-        self.contender.spent_ns += self.mask_ns
+    def run(self, left_ns: int) -> int:
+        """Replay the walk until a token is refused or no time is left; what is left then."""
+        outcome, begin = self.contender.outcome, self.contender.begin
+        begin("first mask")
+        matcher = self.compiled.start()
+        mask = masks.allocate_mask(matcher.vocab.size)
+        refused = False
+        for step, token in enumerate(self.walk.tokens):
+            begin("mask")
+            started = time.perf_counter_ns()
+            matcher.fill_mask(mask)
+            mask_ns = time.perf_counter_ns() - started
+            begin("advance")
+            started = time.perf_counter_ns()
+            try:
+                matcher.advance(token)
+            except TokenRefused as refusal:
+                refused = True
+                self._refuse(matcher, refusal, step)
+            advance_ns = time.perf_counter_ns() - started
+            if "mask" in self.keep:
+                self._keep_mask(step, mask_ns, mask)
+            left_ns -= mask_ns
+            if refused:
+                break
+            left_ns -= advance_ns
+            outcome.steps += 1
+            if "advance" in self.keep:
+                outcome.samples.append(Sample("advance", self.number, step, advance_ns))
+            if left_ns < 0:
+                break
+        self._pack()
+        outcome.count(matcher.counters.items())
+        if not refused and left_ns >= 0 and self.walk.complete and self.walk.inside is False:
+            text = matcher.vocab.spell(self.walk.tokens)
+            said = f"walk {self.number}: the text {_tail(text)} is outside the language"
+            outcome.fail(Failure("wrong_acceptance", said))
+        return left_ns
 
-    def _fill(self) -> None:
-        fill_mask, mask = self.matcher.fill_mask, self.mask
-        started = time.perf_counter_ns()
-        fill_mask(mask)
-        self.mask_ns = time.perf_counter_ns() - started
+    def _keep_mask(self, step: int, ns: int, mask: Mask) -> None:
+        self.filled.append((step, ns, mask.copy()))
+        if len(self.filled) >= UNPACKED:
+            self._pack()
 
-    def take(self, token: int, number: int, step: int, walk: Walk, begin: Begin, keep: frozenset[str]) -> None:
-        if self.contender.dropped:
-            return
-        begin(self.contender.index, "advance")
-        ns = self.contender.attempt(self._advance, token)
-        if isinstance(ns, TokenRefused):
-            self._refuse(ns, number, step, walk)
-        if not isinstance(ns, int):
-            return
-        self.contender.spent_ns += ns
-        self.contender.outcome.steps += 1
-        if "advance" in keep:
-            self.contender.outcome.samples.append(Sample("advance", number, step, ns))
+    def _pack(self) -> None:
+        outcome = self.contender.outcome
+        for step, ns, mask in self.filled:
+            outcome.samples.append(Sample("mask", self.number, step, ns, masks.count(mask)))
+            outcome.masks[self.number, step] = zlib.compress(mask.tobytes(), 1)
+        self.filled.clear()
 
-    def _advance(self, token: int) -> int | TokenRefused:
-        advance = self.matcher.advance
-        started = time.perf_counter_ns()
-        try:
-            advance(token)
-        except TokenRefused as refusal:
-            return refusal
-        return time.perf_counter_ns() - started
-
-    def _refuse(self, refusal: TokenRefused, number: int, step: int, walk: Walk) -> None:
-        self.refused = True
-        self._count_work()
+    def _refuse(self, matcher: Matcher, refusal: TokenRefused, step: int) -> None:
+        """Judge a refusal of the token at `step`."""
+        walk = self.walk
         # A text of the user's may be outside the language; a walk made from masks is inside unless the oracle objects.
         wrong = walk.inside is True if walk.given else walk.inside is not False
         # Whoever allows proper sequences only is right to refuse others.
         if wrong and _admits(self.contender.backend, walk):
-            spell = self.matcher.vocab.spell
+            spell = matcher.vocab.spell
             before, token = spell(walk.tokens[:step]), walk.tokens[step]
-            shown = "the end token" if token in self.matcher.vocab.end_token_set else f"{spell([token])!r}"
-            self.contender.outcome.fail(
-                Failure(
-                    "wrong_refusal",
-                    f"walk {number}, step {step}: token {token} ({shown}) was refused after {_tail(before)}: {refusal}",
-                )
-            )
-
-    def within(self, seconds: float) -> bool:
-        """Whether it goes on to the next step."""
-        if not self.contender.dropped and self.contender.spent_ns > seconds * 1e9:
-            steps = self.contender.outcome.steps
-            self.contender.drop(
-                Failure("timeout", f"masks and advances took more than {seconds:g} s; {steps} steps done")
-            )
-        return not (self.contender.dropped or self.refused)
-
-    def finish(self, walk: Walk, number: int) -> None:
-        """The whole walk went through."""
-        self._count_work()
-        if walk.complete and walk.inside is False:
-            text = self.matcher.vocab.spell(walk.tokens)
-            self.contender.outcome.fail(
-                Failure("wrong_acceptance", f"walk {number}: the text {_tail(text)} is outside the language")
-            )
-
-    def _count_work(self) -> None:
-        counters = self.contender.outcome.counters
-        for name, value in self.matcher.counters.items():
-            counters[name] = counters.get(name, 0) + int(value)
+            shown = "the end token" if token in matcher.vocab.end_token_set else f"{spell([token])!r}"
+            said = f"token {token} ({shown}) was refused after {_tail(before)}: {refusal}"
+            self.contender.outcome.fail(Failure("wrong_refusal", f"walk {self.number}, step {step}: {said}"))
 
 
-def _start(contender: Contender, begin: Begin) -> _Racer | None:
-    if contender.compiled is None:
-        raise TokdfaError(f"{contender.outcome.label} must be compiled before its walks")
-    begin(contender.index, "first mask")
-    matcher = contender.attempt(contender.compiled.start)
-    mask = masks.allocate_mask(contender.backend.vocab.size)
-    return None if matcher is None else _Racer(contender, matcher, mask)
+def compare_masks(outcomes: Sequence[Outcome], reference: str) -> None:
+    """Note in how many tokens each mask differs from that of the `reference` after the same tokens, or, where that has
+    none, from that of the first contender that has one. The masks are given up.
+    """
+    bases: dict[tuple[int, int], tuple[str, bytes]] = {}
+    for outcome in sorted(outcomes, key=lambda one: one.label != reference):
+        for place, packed in outcome.masks.items():
+            bases.setdefault(place, (outcome.language, packed))
+    for outcome in outcomes:
+        for at, sample in enumerate(outcome.samples):
+            place = sample.repeat, sample.step
+            if sample.measure == "mask" and bases[place][0] == outcome.language:
+                differs = _difference(outcome.masks[place], bases[place][1])
+                outcome.samples[at] = sample._replace(differs=differs)
+    for outcome in outcomes:
+        outcome.masks.clear()
 
 
-def _compare_masks(racers: Sequence[_Racer], reference: str, number: int, step: int, keep: frozenset[str]) -> None:
-    filled = [racer for racer in racers if not racer.contender.dropped]
-    if "mask" not in keep or not filled:
-        return
-    base = next((racer for racer in filled if racer.contender.outcome.label == reference), filled[0])
-    language = _language(base.contender.backend)
-    for racer in filled:
-        same = _language(racer.contender.backend) == language
-        differs = masks.count(racer.mask ^ base.mask) if same else None
-        sample = Sample("mask", number, step, racer.mask_ns, masks.count(racer.mask), differs)
-        racer.contender.outcome.samples.append(sample)
+def _difference(packed: bytes, base: bytes) -> int:
+    if packed == base:
+        return 0
+    first, second = (np.frombuffer(zlib.decompress(one), dtype=np.int32) for one in (packed, base))
+    return masks.count(first ^ second)
 
 
 def _language(backend: Backend) -> str:

@@ -3,6 +3,7 @@
 A failure is a result. Its kinds:
 
 - ``unsupported``: the backend says that it does not take this constraint;
+- ``unavailable``: a package of the backend, or the interpreter that was to run it, is not installed;
 - ``timeout``: one call, or all masks and advances of one item together, took longer than `Limits.seconds`;
 - ``memory``: the process grew by more than `Limits.memory_mb`, an allocation failed, or a limit on states was reached
   (states stand for memory);
@@ -31,7 +32,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pydantic import Field
 
-from tokdfa.errors import LimitExceeded, RegexUnsupported, UnsupportedConstraint
+from tokdfa.errors import LimitExceeded, MissingDependency, RegexUnsupported, UnsupportedConstraint
+from tokdfa.lab.measure.interpreters import Unavailable
 from tokdfa.lab.measure.settings import Strict
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ P = ParamSpec("P")
 OK = "ok"
 #: A setting left it out, or its turn came after the time for all.
 NOT_ASKED = "not_asked"
-FAILURES = ("unsupported", "timeout", "memory", "wrong_acceptance", "wrong_refusal", "crash", "error")
+FAILURES = ("unsupported", "unavailable", "timeout", "memory", "wrong_acceptance", "wrong_refusal", "crash", "error")
 #: Statuses of those that went through all there was to do, be it with a wrong verdict on a text.
 GOT_THROUGH = (OK, "wrong_acceptance", "wrong_refusal")
 
@@ -52,7 +54,7 @@ PHASES = (
     *("idle", "prepare", "warm up", "compile", "first mask", "plan the walks", "mask", "advance"),
     *("seen masks", "memory", "run"),
 )
-#: Loading a tokenizer, building its trie, compiling kernels: not what is measured, so with a limit of their own.
+#: Loading a tokenizer, building its trie: not what is measured, so with a limit of their own.
 PREPARING = frozenset({"idle", "prepare", "warm up"})
 PREPARE_SECONDS = 300.0
 
@@ -118,6 +120,8 @@ class Board:
     _COUNTER, _LAYOUT = struct.Struct("<q"), struct.Struct("<5q")
 
     def __init__(self, descriptor: int) -> None:
+        #: Of the shared memory; open as long as whoever made the board leaves it.
+        self.descriptor = descriptor
         self._memory = mmap.mmap(descriptor, self._COUNTER.size + self._LAYOUT.size)
         self._baseline = 0
         self._pid = os.getpid()
@@ -167,6 +171,8 @@ def failure_of(error: BaseException) -> Failure:
     message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, UnsupportedConstraint | RegexUnsupported):
         return Failure("unsupported", str(error))
+    if isinstance(error, MissingDependency | Unavailable):
+        return Failure("unavailable", str(error))
     if isinstance(error, LimitExceeded):
         return Failure("timeout" if error.limit in ("seconds", "time") else "memory", message)
     if isinstance(error, MemoryError):

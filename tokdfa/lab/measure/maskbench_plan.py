@@ -49,7 +49,8 @@ class Settings(Strict):
     for each `chunk` of cases of an engine, or "served", one process for each engine that lives as long as the run,
     engines in turn chunk by chunk. `remotes`: the suite's folder of documents that its schemas refer to; nothing is
     fetched. `inputs` is a hash of the folder, filled in when the experiment is resolved. `tokenizer`: where the
-    experiment has no list of tokenizers.
+    experiment has no list of tokenizers. `pythons`: backend -> its interpreter, of the experiment; such an engine is
+    served, whatever the way, in a process that ends with the item.
     """
 
     engines: Annotated[list[BenchEngine], Field(min_length=1), distinct("engines")]
@@ -65,6 +66,12 @@ class Settings(Strict):
     way: Literal["fresh", "served"] = "fresh"
     inputs: str | None = None
     tokenizer: str | None = None
+    pythons: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def apart(self) -> dict[str, str]:
+        """The interpreters of its engines that have one of their own, by the engines' names."""
+        return {one.name: self.pythons[one.backend] for one in self.engines if one.backend in self.pythons}
 
     @property
     def ends_count(self) -> bool:
@@ -115,7 +122,8 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
     shared |= {"seconds": typed.seconds, "memory_mb": typed.memory_mb, "chunk": typed.chunk, "to_end": typed.ends_count}
     if typed.way == "served":
         engines = [engine.model_dump() for engine in typed.engines]
-        return [("served", {**shared, "way": "served", "engines": engines, "names": cases})]
+        own = {"engines": engines, "names": cases, **_pythons(typed, *typed.engines)}
+        return [("served", {**shared, "way": "served", **own})]
     shuffled = _shuffled(cases, seed)
     chunks = []
     for number, engine in enumerate(typed.engines):
@@ -124,11 +132,16 @@ def split(settings: dict[str, Any], seed: int) -> list[tuple[str, dict[str, Any]
         for start in range(0, len(mine), typed.chunk):
             names = mine[start : start + typed.chunk]
             title = f"{engine.name}, cases {start + 1} to {start + len(names)} of {len(mine)}"
-            chunks.append(
-                (start / len(mine), number, title, {**shared, "engines": [engine.model_dump()], "names": names})
-            )
+            own = {"engines": [engine.model_dump()], "names": names, **_pythons(typed, engine)}
+            chunks.append((start / len(mine), number, title, {**shared, **own}))
     chunks.sort(key=lambda one: one[:2])
     return [(title, chunk) for _, _, title, chunk in chunks]
+
+
+def _pythons(typed: Settings, *engines: BenchEngine) -> dict[str, Any]:
+    """The setting ``pythons`` of an item with these engines."""
+    needed = {one.backend: typed.pythons[one.backend] for one in engines if one.backend in typed.pythons}
+    return {"pythons": needed} if needed else {}
 
 
 def _shuffled(cases: list[str], seed: int) -> list[str]:

@@ -128,7 +128,6 @@ def run_case(
     ``crash``.
     """
     row = described(case)
-    texts = [encoder.encode(test.text) for test in case.tests]
     deadline = time.perf_counter_ns() + int(seconds * 1e9)
     begin("compile")
     try:
@@ -143,8 +142,8 @@ def run_case(
         begin("first mask")
         _, first_ns = time_call(engine.first_mask)
         begin("mask")
-        for test, tokens in zip(case.tests, texts, strict=True):
-            verdicts.append(_judge(engine, test.valid, tokens, times, deadline, to_end))
+        for test in case.tests:
+            verdicts.append(_judge(engine, test.valid, encoder.encode(test.text), times, deadline, to_end))
     except TooSlow:
         message = f"compiling and {len(times.mask)} tokens took longer than {seconds:g} s"
         return row | {"outcome": TIMEOUT, "message": message}

@@ -1,7 +1,7 @@
 """Memory of one contender: the peak while it compiles, and what it keeps once its masks have been filled.
 
 Resident memory belongs to a process, so this is measured in one of its own: a fork of a prepared process that holds
-the tokenizer, the vocabulary and the loaded kernels, and has compiled nothing but a throw-away constraint. Before, free
+the tokenizer and the vocabulary, and has compiled nothing but a throw-away constraint. Before, free
 memory is given back to the system (`release_free_memory`), as memory that is resident but unused would hide what the
 contender takes. One compile is therefore good to some 100 KB, not to the byte: what it takes comes in whole pages, may
 fit into holes that others left, and includes tables that a library loads once. So a contender that keeps little is
@@ -10,7 +10,7 @@ what copies share.
 
 The peak comes from the system's high-water mark, which Linux lets a process reset (``/proc/self/clear_refs``). Pages
 of files do not count there: after a fork, the first use of a library's code would otherwise look like memory of the
-contender that happens to need it (12 MB for LLVM, when a kernel is loaded late). Elsewhere the mark covers the whole
+contender that happens to need it. Elsewhere the mark covers the whole
 life of the process and all of its pages, so a peak below that of the preparation reads as zero.
 """
 

@@ -1,14 +1,18 @@
 """Engines as a server has them: each in a process of its own that lives as long as the run and is warm.
 
 An item that measures engines in turns keeps a `Servant` for each. The order of turns is its own business; only one
-servant is at work at a time. A servant that breaks a limit or dies costs the case at work, and a new one takes its
-place with the next turn, prepared anew; the others go on as they are.
+servant is at work at a time, and nothing else is: rows wait until a turn is over. The garbage collector stays on. A
+servant that breaks a limit or dies costs the case at work, and a new one takes its place, prepared anew; the others go
+on as they are.
 
     with Servants(queue, prepare) as servants:      # in the process of the item
         for number, row in servants.work(engine, numbers):
             ...
 
 `prepare(engine)` is called in the new process and returns what measures a case: ``measure(number, begin) -> row``.
+
+A servant is a fork of the item's process, or, where an engine has an interpreter of its own (`interpreters`), a process
+of that. Then `prepare` goes over pickled, so it is a function of a module, with plain data.
 """
 
 from __future__ import annotations
@@ -20,10 +24,16 @@ import pickle
 import signal
 import traceback
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from tokdfa.backends import registry
+from tokdfa.lab.measure import interpreters
+from tokdfa.lab.measure.cases import CaseQueue
 from tokdfa.lab.measure.limits import (
+    Board,
     Failure,
     breach,
     death_failure,
@@ -32,10 +42,8 @@ from tokdfa.lab.measure.limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from multiprocessing.connection import Connection
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tokdfa.lab.measure.cases import CaseQueue
     from tokdfa.lab.measure.limits import Activity, Limits
 
     Row = dict[str, Any]
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
 
 #: Memory and time of a servant at work are looked at this often.
 POLL_SECONDS = 0.05
+_START = "import sys; from tokdfa.lab.measure.servants import serve_apart; serve_apart(*map(int, sys.argv[1:]))"
 
 
 @dataclass
@@ -57,11 +66,14 @@ class _Servant:
 
 @dataclass
 class Servants:
-    """See the module. `prepare(engine)` is called in the servant's process; `limits`: those while it prepares."""
+    """See the module. `prepare(engine)` is called in the servant's process; `limits`: those while it prepares;
+    `pythons`: engine -> its interpreter, of those that have their own.
+    """
 
     queue: CaseQueue
     prepare: Callable[[str], Measure]
     limits: Limits
+    pythons: Mapping[str, str] = field(default_factory=dict)
     _running: dict[str, _Servant] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
@@ -76,77 +88,96 @@ class Servants:
         self._running.clear()
 
     def work(self, engine: str, numbers: Sequence[int]) -> Iterator[tuple[int, Row | Failure]]:
-        """Have an engine measure cases, one after another: each with its row, or with what ended the process."""
-        for number in numbers:
+        """Have an engine measure cases one after another without a break: each with its row, or with what ended the
+        process. Rows come when all are measured; where a case ends the process, those before it are measured again.
+        """
+        left = [*numbers]
+        while left:
             servant = self._running.get(engine) or self._start(engine)
             try:
-                servant.pipe.send(number)
-                answer = self._answer(servant)
+                servant.pipe.send(left)
+                rows = self._answer(servant)
             except (EOFError, OSError):
-                answer = None
-            if answer is None:
-                yield number, self._buried(engine, servant)
-            else:
-                yield number, answer
+                rows = None
+            if rows is not None:
+                yield from zip(left, rows, strict=True)
+                return
+            number, failure = self._buried(engine, servant)
+            ended = number if number in left else left[0]
+            left.remove(ended)
+            yield ended, failure
 
     def _start(self, engine: str) -> _Servant:
         ours, theirs = Pipe()
-        pid = os.fork()
+        if engine in self.pythons:
+            pid = interpreters.start(self.pythons[engine], _START, [theirs.fileno(), self.queue.board.descriptor])
+            with contextlib.suppress(OSError):  # it has died: the first answer says so
+                ours.send_bytes(pickle.dumps((registry.BUILT_IN, engine, self.prepare, self.queue.cases)))
+        else:
+            pid = os.fork()
         if pid == 0:
             ours.close()
             for other in self._running.values():
                 other.pipe.close()
-            self._serve(engine, theirs)
+            _serve(engine, theirs, self.queue, self.prepare)
         theirs.close()
         self._running[engine] = _Servant(pid, ours)
         return self._running[engine]
 
-    def _answer(self, servant: _Servant) -> Row | Failure | None:
-        """What the servant says; None if it has broken a limit and was killed for it. EOFError if it has died."""
+    def _answer(self, servant: _Servant) -> list[Row] | None:
+        """The servant's rows; None if it has broken a limit and was killed for it. EOFError if it has died."""
         while not servant.pipe.poll(POLL_SECONDS):
             activity = self.queue.board.read()
             if activity.pid == servant.pid and self._breach(activity) is not None:
                 os.kill(servant.pid, signal.SIGKILL)
                 return None
-        found: Row | Failure = pickle.loads(servant.pipe.recv_bytes())
+        found: list[Row] = pickle.loads(servant.pipe.recv_bytes())
         return found
 
     def _breach(self, activity: Activity) -> Failure | None:
         limits = self.limits if activity.contender < 0 else self.queue.cases.limits
         return breach(activity, limits, resident_bytes(activity.pid))
 
-    def _buried(self, engine: str, servant: _Servant) -> Failure:
-        """Why a servant is gone: what the board shows of it is the last that it did."""
+    def _buried(self, engine: str, servant: _Servant) -> tuple[int, Failure]:
+        """The case at which a servant is gone, negative for none, and why: the board shows the last that it did."""
         activity = self.queue.board.read()
         broken = self._breach(activity) if activity.pid == servant.pid else None
         servant.pipe.close()
         _, status = os.waitpid(servant.pid, 0)
         del self._running[engine]
-        return broken or death_failure(os.waitstatus_to_exitcode(status), "", activity.phase)
+        return activity.contender, broken or death_failure(os.waitstatus_to_exitcode(status), "", activity.phase)
 
-    def _serve(self, engine: str, pipe: Connection) -> NoReturn:
-        """The life of a servant: prepare, then case after case until None."""
-        code = 1
-        try:
-            die_with_parent()
-            board = self.queue.board
-            board.open_job()
-            board.begin(-1, "warm up")
-            measure = self.prepare(engine)
-            self.queue.ready()
-            while (number := pipe.recv()) is not None:
+
+def serve_apart(pipe: int, board: int) -> NoReturn:
+    """The life of a servant under an interpreter of its own. `pipe`, `board`: descriptors."""
+    item = Connection(pipe)
+    backends, engine, prepare, cases = pickle.loads(item.recv_bytes())
+    registry.adopt(backends)
+    _serve(engine, item, CaseQueue(cases, (), Board(board)), prepare)
+
+
+def _serve(engine: str, pipe: Connection, queue: CaseQueue, prepare: Callable[[str], Measure]) -> NoReturn:
+    """The life of a servant: prepare, then case after case until None."""
+    code = 1
+    try:
+        die_with_parent()
+        board = queue.board
+        board.open_job()
+        board.begin(-1, "warm up")
+        measure = prepare(engine)
+        queue.ready()
+        gc.enable()  # as in a server
+        while (numbers := pipe.recv()) is not None:
+            rows = []
+            for number in numbers:
                 board.open_job()
-
-                def begin(phase: str, number: int = number) -> None:
-                    board.begin(number, phase)
-
-                pipe.send_bytes(pickle.dumps(measure(number, begin)))
+                rows.append(measure(number, partial(board.begin, number)))
                 board.begin(-1, "idle")
-                gc.collect()
-            code = 0
-        except EOFError:
-            code = 0  # the item's process is gone
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
+            pipe.send_bytes(pickle.dumps(rows))
+        code = 0
+    except EOFError:
+        code = 0  # the item's process is gone
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)

@@ -1,6 +1,6 @@
 """The untimed call before the timed ones: a throw-away constraint, so that no sample pays for what happens only once.
 
-A backend's first compile on a vocabulary may load kernels, build the token trie or fill tables of its engine. That is
+A backend's first compile on a vocabulary may import modules, build the token trie or fill tables of its engine. That is
 the price of a vocabulary, not of a constraint, so it is paid here. Where it is known which kind of constraint comes
 next, the throw-away is of that kind: reading a grammar loads other code than reading a regex. What an engine can make
 in advance for such constraints (`Backend.prepare`) is made, too; a process that does not ask for that pays for it with

@@ -10,7 +10,7 @@ is still unfinished. The way of the data: `data` reads a run; its kind has decla
 run to another, by the columns that the kind has declared.
 
 How numbers are compared. A *case* is a tokenizer, a constraint, a workload and a seed. Ratios are taken within a case,
-between backends that were measured side by side, and reported as a median over cases with their range; percentiles of
+between backends that were measured in turns, and reported as a median over cases with their range; percentiles of
 mask times pool all samples. Nothing is averaged over backends, and an item that failed is listed with its reason, never
 dropped in silence. A plot that would be empty is left out, and the report says why.
 """

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.report.data import RunData
 
+#: What of the provenance comes first, as a page shows no more than the beginning of a long table.
+SHOWN_FIRST = ("experiment", "fingerprint", "way", "tokdfa", "code", "git", "machine")
 #: Lists and mappings of the provenance that are longer are shown by their length.
 MAX_LISTED = 40
 #: What differs between any two runs and says nothing: times, process, load, seeds by group, the experiment itself.
@@ -56,7 +58,8 @@ def of_items(items: pd.DataFrame) -> Results:
 
 def environment(data: RunData) -> Table:
     """Versions, commit, machine and seeds, flattened to one row per key; long lists only by their length."""
-    rows = tuple((text_cell(key), text_cell(value)) for key, value in _flatten(data.provenance))
+    told = {name: data.provenance[name] for name in SHOWN_FIRST if name in data.provenance} | dict(data.provenance)
+    rows = tuple((text_cell(key), text_cell(value)) for key, value in _flatten(told))
     note = "Recorded with the run; the whole record is provenance.json in its folder."
     return Table("environment", "Environment", note, ("what", "value"), rows)
 

@@ -32,16 +32,15 @@ from typing import TYPE_CHECKING, Any
 
 import tokdfa
 from tokdfa.backends import registry
-from tokdfa.core import jit
 from tokdfa.core.packages import missing_dependency
 from tokdfa.errors import ClusterError, TokdfaError
 from tokdfa.lab import kinds
+from tokdfa.lab.measure import interpreters
 from tokdfa.lab.measure.limits import Failure
 from tokdfa.lab.measure.machine import machine_facts
 from tokdfa.lab.run import provenance
 from tokdfa.lab.run.cores import usable_processors
 from tokdfa.lab.run.group_task import GroupTask
-from tokdfa.lab.run.kernel_steps import steps_of_experiment
 from tokdfa.lab.run.slots import RunEnded, Slots
 from tokdfa.lab.run.worker import Answer, adopt
 
@@ -76,8 +75,7 @@ class Order:
 
     `run`: its name; `config`: what the groups share; `backends`, `kinds`: the client's tables; `versions`: of packages,
     Python and tokdfa's code, "none" for what nobody must have; `paths`: files and folders that must be there;
-    `sections`: settings of those special kinds that check them against the disk; `kernels`: the warm-up steps of
-    tokdfa's kernels that will be used.
+    `sections`: settings of those special kinds that check them against the disk.
     """
 
     run: str
@@ -87,7 +85,6 @@ class Order:
     versions: dict[str, str]
     paths: tuple[str, ...]
     sections: dict[str, dict[str, Any]]
-    kernels: tuple[str, ...]
 
 
 class DaskCluster:
@@ -186,7 +183,6 @@ class DaskCluster:
             versions={**versions_of(next(iter(self._described.values())), names), CODE: _code()},
             paths=tuple(whole_paths(config.model_dump(mode="json"))),
             sections=checked,
-            kernels=steps_of_experiment(config),
         )
 
     def room(self) -> int:
@@ -274,13 +270,13 @@ def _import_distributed() -> Any:
 
 
 def _code() -> str:
-    return provenance.code_fingerprint(Path(tokdfa.__file__).parent)
+    return interpreters.code_fingerprint(Path(tokdfa.__file__).parent)
 
 
 def describe_worker(names: tuple[str, ...]) -> dict[str, Any]:
     """What a worker is, as entries of the provenance; ``packages`` are those of `names` that it has. About 0.1 s."""
-    packages = provenance.package_versions(names)
-    return {"packages": packages, "python": provenance.python_facts(), "machine": machine_facts()}
+    packages = interpreters.package_versions(names)
+    return {"packages": packages, "python": interpreters.python_facts(), "machine": machine_facts()}
 
 
 def versions_of(described: dict[str, Any], names: tuple[str, ...]) -> dict[str, str]:
@@ -332,9 +328,6 @@ def measure_group(order: Order, group: Group) -> Measured:
             raise RunEnded
         worker.log_event(TOPIC, {"run": order.run, "group": group.position, "doing": doing})
 
-    if order.kernels and not jit.is_warm(order.kernels):
-        for _ in jit.warm_up(order.kernels):  # the workers of a machine share them out (`tokdfa.core.first_use`)
-            tell(f"{group.title}: compiling kernels, once a machine")
     return slots.measure(group, tell)
 
 

@@ -84,6 +84,13 @@ def pin(pid: int, processors: tuple[int, ...]) -> None:
             os.sched_setaffinity(pid, processors)
 
 
+def stay_with_parent() -> None:
+    """Run where the parent of this process may run by now."""
+    if hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(0, os.sched_getaffinity(os.getppid()))
+
+
 def threads_of(group: Group) -> int:
     """How many threads the items of a group use at most: what they set as ``threads``, or the default of their kind."""
     return max(map(_threads, (*group.items, *group.beside)))

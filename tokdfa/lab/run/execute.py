@@ -21,14 +21,12 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from tokdfa.core import jit
 from tokdfa.errors import OptionError
 from tokdfa.lab.config.expand import expand_groups
 from tokdfa.lab.measure.limits import OK
 from tokdfa.lab.measure.machine import MachineUse
 from tokdfa.lab.run import provenance
 from tokdfa.lab.run.cluster import LOCAL, DaskCluster
-from tokdfa.lab.run.kernel_steps import steps_of_experiment
 from tokdfa.lab.run.plan import format_duration
 from tokdfa.lab.run.slots import Slots
 from tokdfa.lab.run.store import RunStore
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 #: Groups at work at a time, each with a thread of ours that waits for it, however large a cluster is.
 MAX_AT_WORK = 1_000
 
-Event = Literal["warm_up", "started", "group_started", "working", "group_finished", "note", "ended"]
+Event = Literal["started", "group_started", "working", "group_finished", "note", "ended"]
 
 
 class Place(Protocol):
@@ -69,8 +67,8 @@ class Progress:
     """One event of a run, for a progress bar.
 
     `done` of `total` items are finished, those of earlier starts included; `remaining` is an estimate in seconds, None
-    before the first group is finished. Events: ``warm_up`` (kernels are compiled; `message` says which), ``started``,
-    ``group_started``, ``working`` (`message`: contender and phase), ``group_finished``, ``note``, ``ended``.
+    before the first group is finished. Events: ``started``, ``group_started``, ``working`` (`message`: contender
+    and phase), ``group_finished``, ``note``, ``ended``.
     """
 
     event: Event
@@ -85,8 +83,7 @@ class Progress:
 @dataclass
 class RunSummary:
     """What a run has done. `statuses`: how many of the items measured now ended how; `found`: items there before;
-    `kernels`: steps of compiling them that are done, and all, if they had to be compiled; `begun`: items that were at
-    work when the run was interrupted.
+    `begun`: items that were at work when the run was interrupted.
     """
 
     folder: Path
@@ -95,7 +92,6 @@ class RunSummary:
     statuses: Counter[str] = field(default_factory=Counter)
     interrupted: bool = False
     seconds: float = 0.0
-    kernels: tuple[int, int] | None = None
     begun: int = 0
     notes: list[str] = field(default_factory=list)
     command: str = ""
@@ -110,8 +106,6 @@ class RunSummary:
         lines = [f"{self.measured} items measured in {format_duration(self.seconds)}{f' ({how})' if how else ''}"]
         if self.found:
             lines[0] += f", {self.found} were there already"
-        if self.kernels:
-            lines.append("{} of {} steps of compiling kernels are done and kept".format(*self.kernels))
         lines += self.notes
         if self.interrupted:
             again = f" ({self.begun} were at work and begin anew)" if self.begun else ""
@@ -179,8 +173,6 @@ class _Execution:
             try:
                 record = provenance.collect(self.config, self.groups)
                 if self.left:
-                    if scheduler in (None, LOCAL):
-                        self._warm_kernels()
                     place = self._open_place(scheduler, workers)
                     closing.callback(place.close)
                     facts = place.facts()
@@ -228,16 +220,6 @@ class _Execution:
         for change in provenance.differences(before, record) if self.summary.found else ():
             self.summary.notes.append(f"since the earlier items were measured: {change}")
             self._tell("note", self.summary.notes[-1])
-
-    def _warm_kernels(self) -> None:
-        """Compile those of tokdfa's kernels that this run will use, once a machine."""
-        steps = steps_of_experiment(self.config)
-        if not steps or jit.is_warm(steps):
-            return
-        for title, done, total in jit.warm_up(steps):
-            self.summary.kernels = (done, total)
-            self._tell("warm_up", f"compiling kernels once: {title} ({done} of {total} done)")
-        self.summary.kernels = (len(steps), len(steps))
 
     def _work(self, place: Place, record: dict[str, Any]) -> None:
         said: SimpleQueue[tuple[Group, str]] = SimpleQueue()

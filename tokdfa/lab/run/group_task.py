@@ -1,14 +1,14 @@
-"""The way of one group through its jobs: measure side by side, leave out who broke a limit, then memory one by one.
+"""The way of one group through its jobs: contenders in turn compile, then walk; then the memory of each.
 
-A task knows which job comes next and what its end means. It does no work itself: a `Worker` carries each job out. When
-the group's job dies, the contender that was at work gets its failure, and the job starts again without it; what the
-others had measured by then is dropped, so that all their numbers come from one undisturbed pass. A SIGKILL from outside
-is forgiven once for each contender: it may have been meant for anything.
+A task knows which job comes next and what its end means. It does no work itself: a `Worker` carries each job out. The
+order of the contenders is drawn anew for each round of turns, by the seed. Who breaks a limit or dies has failed, and
+the others go on. A SIGKILL from outside is forgiven once for each contender: it may have been meant for anything.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import statistics
 import time
 from dataclasses import dataclass, replace
@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.lab.kinds import find_kind
 from tokdfa.lab.measure.cases import NOBODY
-from tokdfa.lab.measure.contenders import Outcome
+from tokdfa.lab.measure.contenders import Outcome, compare_masks
 from tokdfa.lab.measure.limits import GOT_THROUGH, Failure
-from tokdfa.lab.run.jobs import GroupResult, Job
+from tokdfa.lab.measure.workloads import derive_seed
+from tokdfa.lab.run.jobs import Job, Memory, Plan, Planned
+from tokdfa.lab.run.turns import Taken, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tokdfa.lab.config.expand import Group, Item
     from tokdfa.lab.config.experiment import ExperimentConfig
     from tokdfa.lab.measure.limits import Activity
+    from tokdfa.lab.measure.workloads import Walk
     from tokdfa.lab.run.worker import Answer
 
     Rows = list[dict[str, Any]]
@@ -58,35 +61,67 @@ class GroupTask:
 
     def measure(self) -> Measured:
         """Measure the group, whatever happens to its jobs."""
-        while left := [item for item in self._group.items if item.label not in self._outcomes]:
-            if left[0].backend is None:
-                self._measure_special(left[0])
-            else:
-                beside = [item for item in self._group.beside if item.label not in self._outcomes]
-                self._measure_together((*beside, *left))
+        if self._group.items[0].backend is None:
+            self._measure_special(self._group.items[0])
+        else:
+            self._measure_contenders()
         return Measured(self._tables(), self._vocabulary)
 
-    def _measure_together(self, items: tuple[Item, ...]) -> None:
-        """Measure backends side by side, then the memory of each; or leave out who has broken a limit."""
-        answer = self._answer(Job(self._config, items))
-        result = answer.result
-        if not isinstance(result, GroupResult):
-            assert answer.failure is not None
-            # if nobody was at work, nobody can be measured here
-            for item in items if answer.contender < 0 else (items[answer.contender],):
-                self._outcomes[item.label] = Outcome(item.label)
+    def _measure_contenders(self) -> None:
+        config, items = self._config, (*self._group.beside, *self._group.items)
+        measures, outcomes = {*config.measures}, self._outcomes
+        outcomes |= {item.label: Outcome(item.label) for item in items}
+        draw = random.Random(derive_seed(items[0].seed, "turns"))
+        for repeat in range(config.repeats if measures & {"compile", "first_mask"} else 1):
+            self._take_turns(items, Turn(repeat), draw)
+        if measures & {"mask", "advance", "seen", "memory"}:
+            walks = self._decide_walks(items)
+            if measures & {"mask", "advance", "seen"}:
+                self._take_turns(items, Turn(walks=walks), draw)
+                compare_masks([*outcomes.values()], config.reference)
+            for item in self._group.items if "memory" in measures else ():
+                self._measure_memory(item, Memory(walks))
+        for outcome in outcomes.values():
+            outcome.samples = [sample for sample in outcome.samples if sample.measure in measures]
+
+    def _able(self, items: Iterable[Item]) -> list[Item]:
+        """Those that have got through so far."""
+        return [item for item in items if self._outcomes[item.label].status in GOT_THROUGH]
+
+    def _take_turns(self, items: Iterable[Item], turn: Turn, draw: random.Random) -> None:
+        able = self._able(items)
+        for item in draw.sample(able, len(able)):
+            answer = self._answer(Job(self._config, item, turn))
+            if isinstance(answer.result, Taken):
+                self._outcomes[item.label].add(answer.result.outcome)
+                self._vocabulary = answer.result.vocabulary
+            elif answer.failure is not None:
                 self._outcomes[item.label].fail(answer.failure)
+
+    def _decide_walks(self, items: Iterable[Item]) -> tuple[Walk, ...]:
+        """The walks, decided by the reference, or else by the first contender that can. If nobody can, all fail."""
+        for item in sorted(self._able(items), key=lambda one: one.label != self._config.reference):
+            answer = self._answer(Job(self._config, item, Plan()))
+            if isinstance(answer.result, Planned):
+                return answer.result.walks
+            assert answer.failure is not None
+            late, said = answer.failure.kind == "timeout", answer.failure.message
+            last = answer.failure if late else Failure(answer.failure.kind, f"while deciding the walks: {said}")
+            if not late:
+                self._outcomes[item.label].fail(last)
+        for item in self._able(items):
+            self._outcomes[item.label].fail(last)
+        return ()
+
+    def _measure_memory(self, item: Item, task: Memory) -> None:
+        outcome = self._outcomes[item.label]
+        if outcome.status not in GOT_THROUGH:
             return
-        self._outcomes |= {outcome.label: outcome for outcome in result.outcomes}
-        self._vocabulary = result.vocabulary
-        for item in self._group.items if "memory" in self._config.measures else ():
-            outcome = self._outcomes[item.label]
-            if outcome.status in GOT_THROUGH:
-                answer = self._answer(Job(self._config, (item,), walks=result.walks))
-                if isinstance(answer.result, tuple):
-                    outcome.memory_peak_bytes, outcome.memory_retained_bytes = answer.result
-                elif answer.failure is not None:
-                    outcome.fail(Failure(answer.failure.kind, f"while measuring memory: {answer.failure.message}"))
+        answer = self._answer(Job(self._config, item, task))
+        if answer.failure is not None:
+            outcome.fail(Failure(answer.failure.kind, f"while measuring memory: {answer.failure.message}"))
+        elif isinstance(answer.result, tuple):
+            outcome.memory_peak_bytes, outcome.memory_retained_bytes = answer.result
 
     def _measure_special(self, item: Item) -> None:
         """Measure an item of a special kind, in one go or case by case.
@@ -97,14 +132,14 @@ class GroupTask:
         outcome = self._outcomes[item.label] = Outcome(item.label)
         cases_of = find_kind(item.kind).cases
         if cases_of is None:
-            answer = self._answer(Job(self._config, (item,)))
+            answer = self._answer(Job(self._config, item))
             if answer.failure is not None:
                 outcome.fail(answer.failure)
             elif isinstance(answer.result, list):
                 self._results += [{"item_id": item.item_id, **row} for row in answer.result]
             return
         cases = cases_of(dict(item.settings))
-        job = Job(self._config, (item,), cases=cases)
+        job = Job(self._config, item, cases=cases)
         rows: dict[int, dict[str, Any]] = {}
         while len(rows) < cases.count:
             answer = self._carry_out(job)
@@ -129,7 +164,7 @@ class GroupTask:
 
     def _forgives(self, job: Job, answer: Answer) -> bool:
         """Whether this end counts for nothing: the first SIGKILL from outside while this contender was at work."""
-        who = (_at_work(job, answer.contender), -1 if job.cases is None else answer.contender)
+        who = (job.item.label, NOBODY if job.cases is None else answer.contender)
         if not answer.from_outside or who in self._forgiven:
             return False
         self._forgiven.add(who)
@@ -137,8 +172,7 @@ class GroupTask:
 
     def _carry_out(self, job: Job) -> Answer:
         def look(activity: Activity) -> None:
-            doing = (f"{self._group.title}:", _at_work(job, activity.contender), activity.phase)
-            self._tell(" ".join(filter(None, doing)))
+            self._tell(f"{self._group.title}: {job.item.label} {activity.phase}")
 
         return self._carry(job, look)
 
@@ -184,11 +218,6 @@ class GroupTask:
             "phases": json.dumps(_median_phases(outcome.phases)),
             "sizes": json.dumps(outcome.sizes),
         }
-
-
-def _at_work(job: Job, contender: int) -> str:
-    """The label of a contender of a job; empty for none."""
-    return job.items[contender].label if 0 <= contender < len(job.items) else ""
 
 
 def _median_seconds(ns: list[int]) -> float | None:

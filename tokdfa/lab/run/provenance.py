@@ -7,17 +7,15 @@ under ``earlier``. A row's ``measured_at`` tells which start it belongs to.
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tokdfa
-from tokdfa.core.folders import files_fingerprint
-from tokdfa.core.packages import installed_version
+from tokdfa.lab.measure import interpreters
 from tokdfa.lab.measure.clock import ONE_THREAD
+from tokdfa.lab.measure.limits import Failure, attempt
 from tokdfa.lab.measure.machine import machine_facts
 
 if TYPE_CHECKING:
@@ -28,24 +26,26 @@ if TYPE_CHECKING:
 
 #: Packages whose version can change a number or a mask, those of the peers among them; an experiment may use more.
 PACKAGES = (
-    *("numpy", "numba", "llvmlite", "pandas", "pyarrow", "pydantic", "regex", "interegular"),
+    *("numpy", "pandas", "pyarrow", "pydantic", "regex", "interegular"),
     *("mistral-common", "sentencepiece", "tiktoken", "tokenizers", "llama-models", "torch", "transformers"),
     *("llguidance", "outlines-core", "glrmask", "xgrammar", "lm-format-enforcer", "grid-guardrail"),
-    *("maskforge", "cfgzip"),
+    *("maskforge", "cfgzip", "syncode"),
 )
 GIT_SECONDS = 10.0
 
 
 def collect(config: ExperimentConfig, groups: Iterable[Group]) -> dict[str, Any]:
-    """All that is known at the start of a run, the place's facts apart; about 0.1 s."""
+    """All that is known at the start of a run, the place's facts apart; about 0.1 s, and some seconds for each
+    interpreter apart.
+    """
+    pythons = {name: _facts_apart(path, packages_of(config)) for name, path in config.pythons.items()}
     return {
         "experiment": config.name,
         "fingerprint": config.fingerprint,
-        "tokdfa": tokdfa.__version__,
+        **({"way": config.way} if config.way else {}),
+        **interpreters.facts(packages_of(config)),
+        **({"pythons": pythons} if pythons else {}),
         "git": git_state(Path(tokdfa.__file__).parent),
-        "code": code_fingerprint(Path(tokdfa.__file__).parent),
-        "packages": package_versions(packages_of(config)),
-        "python": python_facts(),
         "machine": machine_facts(),
         "environment": dict(ONE_THREAD),
         "process": os.getpid(),
@@ -68,22 +68,10 @@ def packages_of(config: ExperimentConfig) -> tuple[str, ...]:
     return *PACKAGES, *(package for entry in config.backends for package in entry.backend_class().packages)
 
 
-def python_facts() -> dict[str, str]:
-    """``version`` and ``build`` of the Python that runs this."""
-    return {"version": platform.python_version(), "build": sys.version}
-
-
-def package_versions(names: Iterable[str]) -> dict[str, str]:
-    """name -> installed version, for those that are installed."""
-    return {name: version for name in names if (version := installed_version(name)) is not None}
-
-
-def code_fingerprint(folder: Path) -> str:
-    """The fingerprint of the Python files below a package's folder; some 10 ms.
-
-    Unlike the commit it is known where there is no checkout, and changes with what has not been committed.
-    """
-    return files_fingerprint(folder, folder.rglob("*.py"))
+def _facts_apart(path: str, packages: tuple[str, ...]) -> dict[str, Any]:
+    """What the interpreter of a backend that has its own is, with its ``path``, or why it cannot run."""
+    found = attempt(interpreters.look, path, (), packages)
+    return {"path": path, **({"missing": found.message} if isinstance(found, Failure) else found)}
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
@@ -117,7 +105,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         for name in ("tokdfa", "git")
         if before.get(name) != after.get(name)
     ]
-    old, new = before.get("packages", {}), after.get("packages", {})
+    old, new = _all_packages(before), _all_packages(after)
     found += [
         f"{package} was {old.get(package)} and is {new.get(package)}"
         for package in sorted({*old, *new})
@@ -126,4 +114,13 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     machines = [start.get("machine", {}).get("cpu") for start in (before, after)]
     if machines[0] != machines[1]:
         found.append(f"the processor was {machines[0]} and is {machines[1]}")
+    return found
+
+
+def _all_packages(start: dict[str, Any]) -> dict[str, str]:
+    """Package -> version, and the Python and packages of the interpreters apart, by backend and name."""
+    found = dict(start.get("packages", {}))
+    for backend, apart in start.get("pythons", {}).items():
+        versions = {"Python": apart.get("python", {}).get("version"), **apart.get("packages", {})}
+        found |= {f"{backend}'s {name}": version for name, version in versions.items()}
     return found

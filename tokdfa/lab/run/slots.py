@@ -1,4 +1,4 @@
-"""Worker slots: where groups are measured on one machine, by a run itself or by a worker of its cluster."""
+"""Slots: where groups are measured on one machine, by a run itself or by a worker of its cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.core.locks import new_lock
 from tokdfa.lab.run.cores import take_cores, threads_of
 from tokdfa.lab.run.group_task import GroupTask
+from tokdfa.lab.run.turns import Turn
 from tokdfa.lab.run.worker import POLL_SECONDS, Worker
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
     from tokdfa.lab.config.expand import Group
     from tokdfa.lab.config.experiment import ExperimentConfig
+    from tokdfa.lab.measure.limits import Activity
     from tokdfa.lab.run.group_task import Measured
+    from tokdfa.lab.run.jobs import Job
+    from tokdfa.lab.run.worker import Answer
 
     #: Is told what is being measured; may raise RunEnded.
     Tell = Callable[[str], None]
@@ -32,6 +36,42 @@ class RunEnded(Exception):
     """The run has ended, and with it what is measured for it."""
 
 
+class _Workers:
+    """The worker processes of a slot, two for each interpreter. Contenders take their turns in forks of one that has
+    the tokenizer and no backend, so none inherits another's; the other builds the backends, for forks that do one job.
+    """
+
+    def __init__(self) -> None:
+        self._of_turns: dict[str, Worker] = {"": Worker()}
+        self._of_jobs: dict[str, Worker] = {"": Worker()}
+        self._processors: tuple[int, ...] | None = None
+
+    @property
+    def tokenizers(self) -> set[str | None]:
+        """What they have prepared."""
+        return {self._of_turns[""].tokenizer, self._of_jobs[""].tokenizer}
+
+    def pin(self, processors: tuple[int, ...] | None) -> None:
+        """Where the next jobs may run; None: wherever the system puts them."""
+        self._processors = processors
+
+    def run(self, job: Job, look: Callable[[Activity], None]) -> Answer:
+        """Have a job done, as `Worker.run` does, under the interpreter of the job's backend."""
+        if job.item.backend is None:
+            for idle in self._of_turns.values():
+                idle.close()  # no contender is measured any more, or not beside this
+        python = "" if job.item.backend is None else job.config.pythons.get(job.item.backend.name, "")
+        workers = self._of_turns if isinstance(job.task, Turn) else self._of_jobs
+        worker = workers.get(python) or workers.setdefault(python, Worker(python))
+        worker.processors = self._processors
+        return worker.run(job, look)
+
+    def close(self) -> None:
+        """End them all, and with them the job at work."""
+        for worker in (*self._of_turns.values(), *self._of_jobs.values()):
+            worker.close()
+
+
 class Slots:
     """What one run has on a machine: `count` slots, and the workers that wait for its next groups.
 
@@ -42,7 +82,7 @@ class Slots:
     def __init__(self, config: ExperimentConfig, count: int, *, own_cores: bool) -> None:
         self._config, self._count, self._own_cores = config.common, count, own_cores
         self._ended = threading.Event()
-        self._idle: dict[Worker, threading.Timer] = {}
+        self._idle: dict[_Workers, threading.Timer] = {}
         self._lock = new_lock()
 
     def room(self) -> int:
@@ -65,44 +105,44 @@ class Slots:
                 told = time.monotonic()
                 tell(doing)
 
-        with self._cores(group, look) as processors, self._worker(group.items[0].tokenizer) as worker:
-            worker.processors = processors
-            return GroupTask(self._config, group, worker.run, look).measure()
+        with self._cores(group, look) as processors, self._workers(group.items[0].tokenizer) as workers:
+            workers.pin(processors)
+            return GroupTask(self._config, group, workers.run, look).measure()
 
     def close(self) -> None:
         """Stop what is measured, and end the workers."""
         with self._lock:
             self._ended.set()
-        for worker in list(self._idle):
-            self._end_idle(worker)
+        for workers in list(self._idle):
+            self._end_idle(workers)
 
-    def _end_idle(self, worker: Worker) -> None:
+    def _end_idle(self, workers: _Workers) -> None:
         with self._lock:
-            timer = self._idle.pop(worker, None)
+            timer = self._idle.pop(workers, None)
         if timer is not None:
             timer.cancel()
-            worker.close()
+            workers.close()
 
     @contextlib.contextmanager
-    def _worker(self, tokenizer: str | None) -> Iterator[Worker]:
-        """One that has loaded this tokenizer, if there is one; kept for the next group if all goes well."""
+    def _workers(self, tokenizer: str | None) -> Iterator[_Workers]:
+        """Such that have loaded this tokenizer, if there are any; kept for the next group if all goes well."""
         with self._lock:
-            idle = sorted(self._idle, key=lambda one: one.tokenizer != tokenizer)
-            worker = idle[0] if idle else Worker()
+            idle = sorted(self._idle, key=lambda one: tokenizer not in one.tokenizers)
+            workers = idle[0] if idle else _Workers()
             if idle:
-                self._idle.pop(worker).cancel()
+                self._idle.pop(workers).cancel()
         try:
-            yield worker
+            yield workers
         except BaseException:
-            worker.close()
+            workers.close()
             raise
-        timer = threading.Timer(IDLE_SECONDS, self._end_idle, [worker])
+        timer = threading.Timer(IDLE_SECONDS, self._end_idle, [workers])
         timer.daemon = True
         with self._lock:
-            self._idle[worker] = timer
+            self._idle[workers] = timer
             timer.start()
         if self._ended.is_set():
-            self._end_idle(worker)
+            self._end_idle(workers)
 
     @contextlib.contextmanager
     def _cores(self, group: Group, look: Tell) -> Iterator[tuple[int, ...] | None]:
