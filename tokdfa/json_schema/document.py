@@ -161,7 +161,7 @@ class Document:
         self._contents_left = SHARED_DEPTH * len(self.text) if shares else 0
         #: Schemas that are equal to that of their node: what is known by its identity must live as long as we do.
         self._equals: list[Any] = []
-        #: Number of a plain type (`tokdfa.json_schema.keyword_names`) -> the first schema of it: parent, itself, key.
+        #: Number of a plain type (`tokdfa.json_schema.plain_types`) -> the first schema of it: parent, itself, key.
         self.plain_places: dict[int, tuple[Node, Any, Key]] = {}
         self._registry: Any = None
         self._root_schema = root

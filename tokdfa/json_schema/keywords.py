@@ -35,19 +35,17 @@ from tokdfa.json_schema.keyword_names import (
     ARRAY_KEYWORDS,
     CONTENT_KEYWORDS,
     COUNT_KEYWORDS,
-    INTEGERS,
     NUMBER_KEYWORDS,
     OBJECT_KEYWORDS,
-    PLAIN_INTEGERS,
     PLAIN_OBJECT_KEYWORDS,
     SPAN,
     STRING_KEYWORDS,
     TYPED_KEYWORDS,
     TYPES,
-    plain_shape,
 )
 from tokdfa.json_schema.number_set import DIGITS, NumberSet
 from tokdfa.json_schema.patterns import parse_pattern
+from tokdfa.json_schema.plain_types import INTEGERS, PLAIN_INTEGERS, plain_shape
 from tokdfa.json_schema.string_set import StringSet
 
 if TYPE_CHECKING:

@@ -23,11 +23,12 @@ from tokdfa.core.budget import spend
 from tokdfa.errors import EmptyLanguageError, SchemaError, SchemaUnsupported
 from tokdfa.json_schema.clauses import EVERYTHING, State, intersect_states
 from tokdfa.json_schema.document import NESTED, OBJECTS, Document, Dropped, Node
-from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_NODES
+from tokdfa.json_schema.keyword_names import DEMANDING
 from tokdfa.json_schema.lazy_frames import survey_states
 from tokdfa.json_schema.lower_array import lower_array
 from tokdfa.json_schema.lower_object import ObjectWriter
 from tokdfa.json_schema.metaschema import check_document, take_nullable
+from tokdfa.json_schema.plain_types import PLAIN_NODES
 from tokdfa.json_schema.shape_builder import ShapeBuilder
 from tokdfa.json_schema.suspects import find_suspects
 from tokdfa.json_schema.unique_items import find_locations

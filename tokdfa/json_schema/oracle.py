@@ -28,8 +28,9 @@ from tokdfa.json_schema.clauses import (
     State,
 )
 from tokdfa.json_schema.document import id_keyword_of
-from tokdfa.json_schema.keyword_names import DEMANDING, PLAIN_STATES, SCALAR_STATES, plain_shape
+from tokdfa.json_schema.keyword_names import DEMANDING
 from tokdfa.json_schema.listed import Listed
+from tokdfa.json_schema.plain_types import PLAIN_STATES, SCALAR_STATES, plain_shape
 from tokdfa.json_schema.string_doubts import may_hold_a_text
 from tokdfa.json_schema.string_set import StringSet
 

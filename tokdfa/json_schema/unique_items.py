@@ -26,8 +26,8 @@ from tokdfa.json_schema.blanks import limit_blanks
 from tokdfa.json_schema.clauses import ANY_NUMBER
 from tokdfa.json_schema.distinct import PLACE_WORK, Parts
 from tokdfa.json_schema.endless import has_loop, is_endless
-from tokdfa.json_schema.keyword_names import INTEGERS, PLAIN_INTEGERS
 from tokdfa.json_schema.number_texts import number_texts
+from tokdfa.json_schema.plain_types import INTEGERS, PLAIN_INTEGERS
 from tokdfa.json_schema.string_set import string_automaton
 
 if TYPE_CHECKING:
