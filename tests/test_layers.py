@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+#: The rooms of `tokdfa.json_schema`, lowest first.
+ROOMS = ("sets", "read", "solve", "write")
 #: The package itself, which imports what is asked of it.
 ABOVE = ("__init__", "__main__")
 
@@ -43,6 +45,21 @@ def test_imports_go_down() -> None:
         if (part := part_of(path)) not in ABOVE:
             above = [name for name in imported_parts(path) if PARTS.index(name) > PARTS.index(part)]
             assert not above, f"{path} imports {above}"
+
+
+def test_rooms_of_json_schema_import_those_before_them() -> None:
+    found = set()
+    for path in sources():
+        parts = path.relative_to(PACKAGE).parts
+        if parts[0] != "json_schema" or parts == ("json_schema", "__init__.py"):
+            continue
+        assert parts[1] in ROOMS, f"{path} stands in no room"
+        found.add(parts[1])
+        for node in import_nodes(path):
+            room = (node.module or "").split(".")[2:3] if isinstance(node, ast.ImportFrom) else []
+            if room and (node.module or "").startswith("tokdfa.json_schema."):
+                assert ROOMS.index(room[0]) <= ROOMS.index(parts[1]), f"{path} imports {node.module}"
+    assert found == set(ROOMS)
 
 
 def test_the_picture_shows_the_imports() -> None:

@@ -255,7 +255,7 @@ class JsonSchema(Constraint):
     - `duplicates`: ``declared``: a name that the schema declares comes once in an object, others are not remembered;
       ``refused``: no object has two equal names, however they are escaped, as in ``generation``. The grammar engines
       remember undeclared names (`tokdfa.backends.unique_items`); elsewhere, and in grammars, where ``generation`` has
-      ``declared``, a schema with too many of them is refused (`tokdfa.json_schema.distinct`).
+      ``declared``, a schema with too many of them is refused (`tokdfa.json_schema.solve.distinct`).
     - `asserts`: what the drafts leave open: ``formats``: `format` is asserted; ``all``: so are `contentEncoding` and
       `contentMediaType` of draft 7, and `dependencies` of later drafts, which replaced it; ``required``: none of them.
     - `whitespace`: ``flexible``: blanks, tabs and ends of line around brackets, commas and colons; ``compact``: none.
@@ -266,9 +266,9 @@ class JsonSchema(Constraint):
     - `escapes`: ``all``: a string may be spelled in every way that JSON has; ``needed``: characters that may stand raw
       are never escaped.
     - `blanks`: ``all``: strings hold any white space; ``few``: no runaway blanks, unless the schema demands them
-      (`tokdfa.json_schema.blanks`). Names of members are not meant.
+      (`tokdfa.json_schema.sets.blanks`). Names of members are not meant.
     - `numbers`: ``all``: every text of a number; ``natural``: integers without point and exponent, no negative zero,
-      one text of a listed number (`tokdfa.json_schema.number_texts`).
+      one text of a listed number (`tokdfa.json_schema.sets.number_texts`).
     - `number_digits`: the most digits of a number before its exponent; 0: any number of them. Where the schema asks for
       numbers that need more, those are taken.
     - `max_nesting`: arrays and objects inside each other at most; None: any number. What is bounded is a regular

@@ -21,7 +21,7 @@ from tokdfa.backends.some_end import FAR, settle_ranks
 from tokdfa.constraint import Grammar, JsonSchema, Regex
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, TokdfaError, UnsupportedConstraint, VocabularyCannotSpell
-from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
 from tokdfa.program.json_text import SPELLED_BY
 from tokdfa.regex.compile import compile_lazy
 from tokdfa.regex.lazy_dfa import LazyDfa

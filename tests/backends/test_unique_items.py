@@ -15,8 +15,8 @@ from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTri
 from tokdfa.backends.unique_items import UniqueItems, UniqueItemsMatcher
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported, UnsupportedConstraint
-from tokdfa.json_schema import array_states
-from tokdfa.json_schema.document import Document
+from tokdfa.json_schema.read.document import Document
+from tokdfa.json_schema.solve import array_states
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from tokdfa.backends.token_healing import heal
 from tokdfa.backends.unique_items import UniqueItems
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import ArgumentError, EmptyLanguageError, SchemaUnsupported, TokenRefused
-from tokdfa.json_schema import object_plan
+from tokdfa.json_schema.solve import object_plan
 from tokdfa.serving.batch_matcher import BatchMatcher
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from tokdfa.json_schema.clauses import EVERYTHING, NEVER, NOTHING, State
-from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, DRAFTS, Document
-from tokdfa.json_schema.shape_builder import ShapeBuilder
+from tokdfa.json_schema.read.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, DRAFTS, Document
+from tokdfa.json_schema.solve.clauses import EVERYTHING, NEVER, NOTHING, State
+from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

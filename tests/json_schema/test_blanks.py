@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokdfa.json_schema.blanks import FEW, FEW_STATES, LONG, limit_blanks
-from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.sets.blanks import FEW, FEW_STATES, LONG, limit_blanks
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
 
 TEXTS = st.lists(
     st.sampled_from([" ", "  ", "    ", "\t", "\n", "\r", "\n\n", 16 * " ", "a", "b\u00e9", "\U0001f600"])

@@ -13,7 +13,7 @@ from tests.json_schema.schemas import library_validator
 from tests.json_schema.test_lower import accepts, machine_of, random_text
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.write.lower import lower_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

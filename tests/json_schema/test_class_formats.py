@@ -13,7 +13,7 @@ import pytest
 
 from tests.json_schema.spellings import random_text
 from tests.json_schema.test_formats import decoded_dfa
-from tokdfa.json_schema.class_formats import CLASS_FORMATS, DESCRIBING
+from tokdfa.json_schema.sets.class_formats import CLASS_FORMATS, DESCRIBING
 
 TYPES: dict[str, Any] = {
     **{f"uuid{version}": getattr(pydantic, f"UUID{version}") for version in (1, 3, 4, 5, 6, 7, 8)},

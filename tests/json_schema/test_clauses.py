@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import expand
 from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema.clauses import (
+from tokdfa.json_schema.solve.clauses import (
     ObjectClause,
     Shape,
     TooManyClauses,

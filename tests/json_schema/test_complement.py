@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, values
 from tests.naive.schema_values import array_holds, holds, object_holds
 from tokdfa.errors import SchemaUnsupported, UnsupportedConstraint
-from tokdfa.json_schema.clauses import (
+from tokdfa.json_schema.sets.string_set import StringSet
+from tokdfa.json_schema.solve.clauses import (
     EVERYTHING,
     Demand,
     ObjectClause,
@@ -21,13 +22,12 @@ from tokdfa.json_schema.clauses import (
     TooManyClauses,
     intersect,
 )
-from tokdfa.json_schema.complement import (
+from tokdfa.json_schema.solve.complement import (
     NotOneState,
     complement,
     complement_array,
     complement_object,
 )
-from tokdfa.json_schema.string_set import StringSet
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))

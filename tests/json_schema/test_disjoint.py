@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import NAMES, exact, expand, scalars, values
 from tests.naive.schema_values import shape_holds
 from tokdfa.errors import SchemaError, SchemaUnsupported
-from tokdfa.json_schema.disjoint import candidates
+from tokdfa.json_schema.solve.disjoint import candidates
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.clauses import Shape
-    from tokdfa.json_schema.shape_builder import ShapeBuilder
+    from tokdfa.json_schema.solve.clauses import Shape
+    from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
 
 
 def branches(schema: dict[str, Any]) -> tuple[ShapeBuilder, list[Shape]]:

@@ -19,9 +19,9 @@ from tests.json_schema.test_lower import accepts, machine_of, random_text
 from tokdfa.backends.earley_trie import machine as recogniser
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, SchemaUnsupported, TokdfaError
-from tokdfa.json_schema.lower import lower_schema
-from tokdfa.json_schema.object_plan import MAX_REMEMBERED
-from tokdfa.json_schema.program_grammar import schema_grammar
+from tokdfa.json_schema.solve.object_plan import MAX_REMEMBERED
+from tokdfa.json_schema.write.lower import lower_schema
+from tokdfa.json_schema.write.program_grammar import schema_grammar
 
 NULL: dict[str, Any] = {"type": "null"}
 SCALAR = {"type": ["null", "boolean", "integer", "string"]}

@@ -14,7 +14,7 @@ from tests.json_schema.schemas import expand, library_validator
 from tests.naive.schema_values import holds
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaError, SchemaUnsupported
-from tokdfa.json_schema.document import (
+from tokdfa.json_schema.read.document import (
     DRAFT_4,
     DRAFT_6,
     DRAFT_7,
@@ -24,8 +24,8 @@ from tokdfa.json_schema.document import (
     Document,
     Node,
 )
-from tokdfa.json_schema.lower import lower_schema
-from tokdfa.json_schema.shape_builder import ShapeBuilder
+from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
+from tokdfa.json_schema.write.lower import lower_schema
 
 
 def _target(schema: Any, keyword: str = "$ref") -> Node:

@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator
 from tests.json_schema.spellings import random_text, respell
 from tests.strategies import short_texts
 from tokdfa.errors import UnknownNameError, UnsupportedConstraint
-from tokdfa.json_schema.formats import FORMATS, find_format, outside_of
-from tokdfa.json_schema.patterns import parse_pattern
-from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.sets.formats import FORMATS, find_format, outside_of
+from tokdfa.json_schema.sets.patterns import parse_pattern
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.lower import lower

@@ -11,8 +11,8 @@ from tests.walks import mask_of
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaError, SchemaUnsupported
-from tokdfa.json_schema import lower
-from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.write import lower
+from tokdfa.json_schema.write.lower import lower_schema
 from tokdfa.program.program import LAZY
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -15,7 +15,7 @@ from tests.json_schema.test_lower import accepts, pool
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
-from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.write.lower import lower_schema
 
 #: Patterns of the drawn schemas -> what they become: no regular language, so each has to be left out.
 BACK_REFERENCES = {"^a": r"^a(b?)\1", "a$": r"^(.?)\1a$", "^.$": r"^(a?)(b?)\1$", "^[ab]*$": r"^([ab]*)\1$"}

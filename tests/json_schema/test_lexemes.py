@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.json_schema.spellings import meaning, spelled, words
 from tokdfa.automata.minimize import minimize
-from tokdfa.json_schema.lexemes import StringExpressions
+from tokdfa.json_schema.write.lexemes import StringExpressions
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import MAX_REPEAT
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import short_texts
-from tokdfa.json_schema.listed_patterns import listed_texts
+from tokdfa.json_schema.sets.listed_patterns import listed_texts
 
 LISTED = {
     "^$": {""},

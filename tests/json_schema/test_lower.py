@@ -19,7 +19,7 @@ from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, SchemaError
-from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.write.lower import lower_schema
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

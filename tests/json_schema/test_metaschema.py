@@ -16,8 +16,8 @@ from jsonschema import Draft4Validator, Draft6Validator, Draft7Validator, Draft2
 import tokdfa
 from tests.walks import accepts
 from tokdfa.errors import SchemaError
-from tokdfa.json_schema.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, DRAFTS, Document
-from tokdfa.json_schema.metaschema import CHECKS, check_schema, find_errors, find_keywords
+from tokdfa.json_schema.read.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, DRAFTS, Document
+from tokdfa.json_schema.read.metaschema import CHECKS, check_schema, find_errors, find_keywords
 from tokdfa.lab.measure.schema_corpus import read_cases
 
 BYTES = tokdfa.load_tokenizer("bytes").vocabulary

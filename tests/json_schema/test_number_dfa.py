@@ -21,14 +21,14 @@ from tokdfa.automata.algebra import difference, distinguishing_word, is_empty, l
 from tokdfa.automata.dfa import Dfa
 from tokdfa.constraint import Regex
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema.number_dfa import (
+from tokdfa.json_schema.sets.number_dfa import (
     SHIFT,
     is_surely_small,
     number_dfa,
     numbers_dfa,
 )
-from tokdfa.json_schema.number_plan import EXPONENT_LIMIT, FRACTION, MAX_LISTED, remainder_states
-from tokdfa.json_schema.number_set import Number, NumberSet
+from tokdfa.json_schema.sets.number_plan import EXPONENT_LIMIT, FRACTION, MAX_LISTED, remainder_states
+from tokdfa.json_schema.sets.number_set import Number, NumberSet
 from tokdfa.regex.compile import compile_dfa
 
 JSON_NUMBER = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokdfa.errors import LimitExceeded, OptionError
-from tokdfa.json_schema.number_set import DIGITS, NO_NUMBERS, Number, NumberSet
+from tokdfa.json_schema.sets.number_set import DIGITS, NO_NUMBERS, Number, NumberSet
 
 DIVISORS: list[Number] = [1, 2, 3, 5, 6, 7, 10, 20, 100]
 DIVISORS += map(Decimal, ("0.1", "0.01", "0.25", "0.5", "1.5", "0.3", "2.0", "1E+1"))

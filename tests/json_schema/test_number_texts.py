@@ -13,9 +13,9 @@ from tests.json_schema.test_number_set import naive_holds, number_sets
 from tests.strategies import examples
 from tokdfa.automata.algebra import difference, distinguishing_word, is_empty, words
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema.number_dfa import numbers_dfa
-from tokdfa.json_schema.number_set import Number, NumberSet
-from tokdfa.json_schema.number_texts import natural_text, number_texts
+from tokdfa.json_schema.sets.number_dfa import numbers_dfa
+from tokdfa.json_schema.sets.number_set import Number, NumberSet
+from tokdfa.json_schema.sets.number_texts import natural_text, number_texts
 
 SHORT = texts_up_to(5, "0125")
 

@@ -11,14 +11,14 @@ import pytest
 from tests.json_schema.schemas import expand, library_validator
 from tests.naive.schema_values import array_accepted, object_accepted
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema import array_states, object_plan
-from tokdfa.json_schema.array_states import ArrayStates
-from tokdfa.json_schema.object_plan import plan_object
-from tokdfa.json_schema.object_states import ObjectStates
+from tokdfa.json_schema.solve import array_states, object_plan
+from tokdfa.json_schema.solve.array_states import ArrayStates
+from tokdfa.json_schema.solve.object_plan import plan_object
+from tokdfa.json_schema.solve.object_states import ObjectStates
 
 if TYPE_CHECKING:
-    from tokdfa.json_schema.clauses import ArrayClause, ObjectClause
-    from tokdfa.json_schema.shape_builder import ShapeBuilder
+    from tokdfa.json_schema.solve.clauses import ArrayClause, ObjectClause
+    from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
 
 
 def _clause(schema: dict[str, Any]) -> tuple[ShapeBuilder, ObjectClause]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.json_schema.schemas import expand
-from tokdfa.json_schema.object_plan import plan_object
-from tokdfa.json_schema.object_states import ObjectStates
+from tokdfa.json_schema.solve.object_plan import plan_object
+from tokdfa.json_schema.solve.object_states import ObjectStates
 
 
 def any_order(schema: dict[str, object]) -> ObjectStates:

@@ -24,8 +24,8 @@ from outlines_core import Vocabulary as RustVocabulary
 import tokdfa
 from tests.json_schema.spellings import plain
 from tokdfa.errors import UnsupportedConstraint
-from tokdfa.json_schema.patterns import parse_pattern
-from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.sets.patterns import parse_pattern
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
 from tokdfa.regex.char_sets import Ranges, complement, contains, fold_closure
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.json_schema.spellings import plain, respell
 from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_texts
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
-from tokdfa.json_schema.patterns import finds_everywhere, parse_pattern
-from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.sets.patterns import finds_everywhere, parse_pattern
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
 from tokdfa.regex.char_sets import contains
 from tokdfa.regex.dialects import ECMA_SPACES
 

@@ -16,9 +16,9 @@ from tokdfa.automata.algebra import same_language, trim
 from tokdfa.automata.dfa import Dfa
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import LimitExceeded, TokdfaError
-from tokdfa.json_schema.lexemes import StringExpressions
-from tokdfa.json_schema.lower import lower_schema
-from tokdfa.json_schema.program_automaton import counted, program_dfa
+from tokdfa.json_schema.write.lexemes import StringExpressions
+from tokdfa.json_schema.write.lower import lower_schema
+from tokdfa.json_schema.write.program_automaton import counted, program_dfa
 from tokdfa.program.json_text import string_dfa
 
 if TYPE_CHECKING:

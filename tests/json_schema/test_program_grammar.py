@@ -17,9 +17,9 @@ from tests.json_schema.test_lower import accepts as program_takes
 from tokdfa.backends.earley_trie import machine as recogniser
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import LimitExceeded, OptionError, RegexSyntaxError, SchemaUnsupported, TokdfaError
-from tokdfa.json_schema import clauses
-from tokdfa.json_schema.lower import lower_schema
-from tokdfa.json_schema.program_grammar import schema_grammar
+from tokdfa.json_schema.solve import clauses
+from tokdfa.json_schema.write.lower import lower_schema
+from tokdfa.json_schema.write.program_grammar import schema_grammar
 
 if TYPE_CHECKING:
     import random

@@ -16,8 +16,8 @@ from tests.json_schema.schemas import SCHEMA_URI as URI
 from tests.naive.schema_values import holds
 from tokdfa import JsonSchema
 from tokdfa.errors import ArgumentError, OptionError, SchemaError, SchemaUnsupported
-from tokdfa.json_schema.document import DRAFT_2019, DRAFTS
-from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.read.document import DRAFT_2019, DRAFTS
+from tokdfa.json_schema.write.lower import lower_schema
 from tokdfa.program.program_file import describe_constraint, rebuild_constraint
 
 OTHER = "http://example.org/other/definitions.json"
@@ -250,7 +250,7 @@ def test_what_is_no_registry_is_refused(registry: Any, error: type[Exception]) -
 
 def test_what_another_document_demands_of_items_is_remembered() -> None:
     """The keyword is not in the text of the schema: an array of the metaschema has it."""
-    from tokdfa.json_schema.lower import lower_and_remember
+    from tokdfa.json_schema.write.lower import lower_and_remember
 
     uri = f"http://json-schema.org/draft-07/schema#/{definitions_of(2)}/stringArray"
     assert lower_and_remember(JsonSchema({"$schema": URI[2], "$ref": uri}))[2] is not None

@@ -9,7 +9,7 @@ import pytest
 from tokdfa.constraint import JsonSchema
 from tokdfa.core.budget import COMPILE, Budget, spending
 from tokdfa.errors import LimitExceeded
-from tokdfa.json_schema.lower import lower_schema
+from tokdfa.json_schema.write.lower import lower_schema
 
 #: Schemas of which the work grows with a number: each is too much for half a second.
 GROWING: dict[str, Any] = {

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, library_validator, values
 from tests.naive.schema_values import holds
 from tokdfa.errors import SchemaError, SchemaUnsupported
-from tokdfa.json_schema.document import Document
-from tokdfa.json_schema.shape_builder import ShapeBuilder
+from tokdfa.json_schema.read.document import Document
+from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
 
 DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tokdfa.automata.algebra import distinguishing_word, minimize
 from tokdfa.automata.dfa import Dfa
-from tokdfa.json_schema.string_set import StringSet, string_automaton, string_expression
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton, string_expression
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.json_schema.spellings import plain, respell, spellings
 from tests.strategies import code_point_ranges
 from tokdfa.errors import UnsupportedConstraint
-from tokdfa.json_schema.string_body import spelling_program
-from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.sets.string_body import spelling_program
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
 from tokdfa.regex.char_sets import ALL, contains, union
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa

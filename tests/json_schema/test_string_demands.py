@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.json_schema.test_patterns import as_ecma
 from tests.strategies import regex_patterns
 from tokdfa.errors import UnsupportedConstraint
-from tokdfa.json_schema.string_set import StringSet, string_expression
+from tokdfa.json_schema.sets.string_set import StringSet, string_expression
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
 

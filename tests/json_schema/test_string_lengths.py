@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tests.json_schema.test_patterns import as_ecma
 from tests.naive import regex_matcher
 from tests.strategies import regex_patterns, short_texts
-from tokdfa.json_schema.patterns import parse_pattern
-from tokdfa.json_schema.string_lengths import lengths_of, narrow
+from tokdfa.json_schema.sets.patterns import parse_pattern
+from tokdfa.json_schema.sets.string_lengths import lengths_of, narrow
 
 SHORT = short_texts(4, "ab-")
 

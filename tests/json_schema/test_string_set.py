@@ -14,8 +14,8 @@ from tests.strategies import short_texts
 from tokdfa.automata.algebra import distinguishing_word
 from tokdfa.automata.dfa import Dfa
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError
-from tokdfa.json_schema import string_set
-from tokdfa.json_schema.string_set import (
+from tokdfa.json_schema.sets import string_set
+from tokdfa.json_schema.sets.string_set import (
     EXPLICIT_STATES,
     StringSet,
     string_automaton,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, library_validator, values
 from tests.naive.schema_values import holds
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.document import DRAFT_2020
+from tokdfa.json_schema.read.document import DRAFT_2020
 
 DRAFT_2019 = {"$schema": "https://json-schema.org/draft/2019-09/schema"}
 

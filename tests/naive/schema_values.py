@@ -9,8 +9,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.json_schema.array_states import ArrayStates
-from tokdfa.json_schema.clauses import (
+from tokdfa.json_schema.solve.array_states import ArrayStates
+from tokdfa.json_schema.solve.clauses import (
     ANY_STRING,
     EVERYTHING,
     FALSE,
@@ -22,13 +22,13 @@ from tokdfa.json_schema.clauses import (
     Shape,
     State,
 )
-from tokdfa.json_schema.object_plan import ObjectPlan, plan_object
-from tokdfa.json_schema.object_states import ObjectStates
+from tokdfa.json_schema.solve.object_plan import ObjectPlan, plan_object
+from tokdfa.json_schema.solve.object_states import ObjectStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.json_schema.shape_builder import ShapeBuilder
+    from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
 
 
 def is_number(value: Any) -> bool:

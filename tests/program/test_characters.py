@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokdfa.automata.dfa import Dfa
-from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
 from tokdfa.program.json_text import BODY, read_characters, string_dfa
 
 patterns = st.lists(

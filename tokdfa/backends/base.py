@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tokdfa.backends.shortest_ends import ShortestEnds
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import OpenNames
-    from tokdfa.json_schema.document import Dropped
-    from tokdfa.json_schema.unique_items import Location
+    from tokdfa.json_schema.read.document import Dropped
+    from tokdfa.json_schema.solve.unique_items import Location
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
@@ -246,7 +246,7 @@ class CompiledConstraint(ABC):
     may_open_names: bool = False
     #: Where a matcher must remember items that must differ.
     locations: Sequence[Location] = ()
-    #: Keywords of a JSON schema that mean nothing, and were probably meant to (`tokdfa.json_schema.suspects`).
+    #: Keywords of a JSON schema that mean nothing, and were probably meant to (`tokdfa.json_schema.read.suspects`).
     warnings: tuple[Any, ...] = ()
     #: The class and the options of the backend that compiled it; None if it was made in another way.
     made_by: tuple[type[Backend], Mapping[str, Any]] | None = None

@@ -19,8 +19,8 @@ def explicit_automaton(constraint: Constraint, max_states: int, phases: Phases) 
     LimitExceeded past `max_states`.
     """
     if isinstance(constraint, JsonSchema):
-        from tokdfa.json_schema.lower import lower_schema
-        from tokdfa.json_schema.program_automaton import program_dfa
+        from tokdfa.json_schema.write.lower import lower_schema
+        from tokdfa.json_schema.write.program_automaton import program_dfa
 
         with phases.measure("parse"):
             program, _ = lower_schema(constraint)

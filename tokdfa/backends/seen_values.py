@@ -10,7 +10,7 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.json_schema.number_set import DIGITS
+from tokdfa.json_schema.sets.number_set import DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

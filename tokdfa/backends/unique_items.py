@@ -3,8 +3,8 @@ would repeat one.
 
 A `Scanner` reads the text beside the strategy's matcher: which containers are open, the names that each object had, and
 of an array of this kind the values that were; where such arrays are a schema says by paths
-(`tokdfa.json_schema.unique_items`). Its state is a tuple, so a fork shares it and a rollback restores it; it stands
-beside the strategy's state, whose masks are shared and know nothing of it.
+(`tokdfa.json_schema.solve.unique_items`). Its state is a tuple, so a fork shares it and a rollback restores it; it
+stands beside the strategy's state, whose masks are shared and know nothing of it.
 
 Masks. A token is refused if some byte of it is. Tokens are walked along the trie as long as a byte could be refused, by
 the bytes that matter (`Scanner.watched`); what is beyond, in the midst of a name or an item that none before it begins
@@ -12,8 +12,8 @@ with, can only be refused if a token ends it and has another one behind a comma,
 whole, what they begin with alike once; with items that are arrays or objects those with a closing bracket, too.
 
 Dead ends. Of names without end there is always another one, if the vocabulary has a letter or digit by itself. If it
-has not, or a schema limits names (`tokdfa.json_schema.object_plan`), or only proper sequences are allowed, then a token
-behind which the name may be one that was is allowed only if a search over tokens finds a way to one that was not.
+has not, or a schema limits names (`tokdfa.json_schema.solve.object_plan`), or only proper sequences are allowed, then a
+token behind which the name may be one that was is allowed only if a search over tokens finds a way to one that was not.
 
 Cost: 1 to 3 us a byte of text; a mask where a name may begin or has begun like another one some 10 us more, 1 to 10 ms
 with a search; within an array whose items differ 0.1 to 2 ms more, the most where an item may begin; automata of the
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.remembered_ends import Memory
     from tokdfa.backends.situation_source import SituationSource
     from tokdfa.grammar.cfg import OpenNames
-    from tokdfa.json_schema.unique_items import Location
+    from tokdfa.json_schema.solve.unique_items import Location
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
 

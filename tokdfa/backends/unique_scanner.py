@@ -5,9 +5,9 @@ these is refused.
 
 Within an item of an array two automata run: that of its texts, and that of the texts of the values that were, in all
 spellings. As long as both are alive, a byte is refused if everything that can follow spells a value that was; an item
-ends only where it is none of these; a comma comes only while there is another value. So there are no dead ends.
-An item that is an array or an object is compared when it closes: the bracket is refused if its value was, and the item
-goes on, as it always can (`tokdfa.json_schema.unique_items`). A closed object is compared when its last member ends.
+ends only where it is none of these; a comma comes only while there is another value. So there are no dead ends. An item
+that is an array or an object is compared when it closes: the bracket is refused if its value was, and the item goes on,
+as it always can (`tokdfa.json_schema.solve.unique_items`). A closed object is compared when its last member ends.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from tokdfa.backends.seen_values import HeldText, comparable, is_short, read_jso
 from tokdfa.constraint import JsonSchema
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
-from tokdfa.json_schema.array_states import MAX_REMEMBERED
-from tokdfa.json_schema.lower import lower_schema
-from tokdfa.json_schema.number_dfa import numbers_dfa
-from tokdfa.json_schema.number_set import NumberSet
-from tokdfa.json_schema.program_automaton import program_dfa
-from tokdfa.json_schema.string_set import StringSet, string_automaton
-from tokdfa.json_schema.unique_items import Location
+from tokdfa.json_schema.sets.number_dfa import numbers_dfa
+from tokdfa.json_schema.sets.number_set import NumberSet
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
+from tokdfa.json_schema.solve.array_states import MAX_REMEMBERED
+from tokdfa.json_schema.solve.unique_items import Location
+from tokdfa.json_schema.write.lower import lower_schema
+from tokdfa.json_schema.write.program_automaton import program_dfa
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tokdfa.constraint import Constraint
-    from tokdfa.json_schema.unique_items import Items
+    from tokdfa.json_schema.solve.unique_items import Items
     from tokdfa.program.program import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 

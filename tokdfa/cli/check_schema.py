@@ -20,7 +20,7 @@ def check_schema(
     schema_option: arguments.SchemaOptions = None,
 ) -> None:
     """List what is wrong, refused, suspicious or ignored in a JSON schema; exit status 1 if it cannot be compiled."""
-    from tokdfa.json_schema.survey import survey_schema
+    from tokdfa.json_schema.write.survey import survey_schema
 
     findings = survey_schema(arguments.read_schema(file, schema_option or []))
     console = Console()

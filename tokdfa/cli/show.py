@@ -107,11 +107,11 @@ def _print_program(constraint: Constraint, lexer: str, console: Console) -> None
         raise OptionError(f"--lexer is longest or any, not {lexer!r}")
     if isinstance(constraint, JsonSchema):
         from tokdfa.core.nesting import with_room
-        from tokdfa.json_schema.lower import lower_and_remember
+        from tokdfa.json_schema.write.lower import lower_and_remember
 
         program = with_room(lambda: lower_and_remember(constraint)[0])
     else:
-        from tokdfa.json_schema.expand import SchemaPrograms
+        from tokdfa.json_schema.write.expand import SchemaPrograms
 
         program = lower_constraint(constraint, longest=lexer == "longest", schema=SchemaPrograms())
         for terminal in program.source.terminals:

@@ -69,7 +69,7 @@ class SpecialTokens:
 class SchemaTexts:
     """A terminal that stands for all texts of a JSON schema, which are no regular language: engines expand it.
 
-    `tokdfa.program.link` makes it a part of a program, `tokdfa.json_schema.expand` rules over lexemes. Nothing is
+    `tokdfa.program.link` makes it a part of a program, `tokdfa.json_schema.write.expand` rules over lexemes. Nothing is
     skipped inside it.
     """
 

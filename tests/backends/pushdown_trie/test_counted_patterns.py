@@ -14,8 +14,8 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SavedIndexError
-from tokdfa.json_schema.lower import lower_schema
-from tokdfa.json_schema.string_set import StringSet, string_automaton
+from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
+from tokdfa.json_schema.write.lower import lower_schema
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import BODY, END, read_characters, string_dfa
 from tokdfa.program.program import COUNTED, OPERATION, RETURN_PLACE, Terminal

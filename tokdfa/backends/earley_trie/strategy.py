@@ -2,9 +2,9 @@
 
 Strategy (000, llguidance; the parts and their order are in `tokdfa.backends.earley_trie`). A lexer made of the lexemes'
 automata reads bytes; where a lexeme ends, an Earley parser moves to its next row. A mask is a walk over the token trie:
-the lexer alone decides at nearly every node. Rows are interned by content (`tokdfa.backends.earley_trie.rows`),
-so a matcher's state is one number, rollback and fork cost nothing, and equal situations share their masks. A JSON
-schema is read as a grammar, too, the same language as that of `pushdown_trie` (`tokdfa.json_schema.program_grammar`).
+the lexer alone decides at nearly every node. Rows are interned by content (`tokdfa.backends.earley_trie.rows`), so a
+matcher's state is one number, rollback and fork cost nothing, and equal situations share their masks. A JSON schema is
+read as a grammar, too, the same language as that of `pushdown_trie` (`tokdfa.json_schema.write.program_grammar`).
 
 Options:
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
-    from tokdfa.json_schema.document import Dropped
+    from tokdfa.json_schema.read.document import Dropped
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.trie import TokenTrie
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -106,12 +106,12 @@ class EarleyTrie(WithProper):
         dropped: tuple[Dropped, ...] = ()
         with phases.measure("parse"):
             if isinstance(constraint, JsonSchema):
-                from tokdfa.json_schema.program_grammar import schema_grammar
+                from tokdfa.json_schema.write.program_grammar import schema_grammar
 
                 cfg, dropped = schema_grammar(constraint, self.settings["max_instructions"], names=True)
             elif isinstance(constraint, Grammar):
                 from tokdfa.grammar.lark_reader import read_grammar
-                from tokdfa.json_schema.expand import expand_schemas
+                from tokdfa.json_schema.write.expand import expand_schemas
 
                 skip_at_ends = self.settings["ignore"] == "anywhere"
                 cfg, dropped = expand_schemas(read_grammar(constraint), self.settings["max_instructions"], skip_at_ends)

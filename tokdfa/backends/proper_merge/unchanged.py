@@ -101,10 +101,10 @@ MAX_TERMINAL_STATES = 1_000_000
 
 def _program_of(constraint: Grammar | JsonSchema) -> Program:
     if isinstance(constraint, JsonSchema):
-        from tokdfa.json_schema.lower import lower_schema
+        from tokdfa.json_schema.write.lower import lower_schema
 
         return lower_schema(constraint)[0]
-    from tokdfa.json_schema.expand import SchemaPrograms
+    from tokdfa.json_schema.write.expand import SchemaPrograms
     from tokdfa.program.lower import lower_constraint
 
     return lower_constraint(constraint, longest=False, schema=SchemaPrograms())

@@ -70,10 +70,10 @@ def prepare_tables(pool: Pool, filler: Filler) -> None:
     and fill all masks on the way. The pool's lock must be held.
     """
     from tokdfa.backends.pushdown_trie.machine import Machine
-    from tokdfa.json_schema.lower import lower_schema
-    from tokdfa.json_schema.patterns import parse_pattern
-    from tokdfa.json_schema.string_body import spelling_program
-    from tokdfa.json_schema.string_set import StringSet
+    from tokdfa.json_schema.sets.patterns import parse_pattern
+    from tokdfa.json_schema.sets.string_body import spelling_program
+    from tokdfa.json_schema.sets.string_set import StringSet
+    from tokdfa.json_schema.write.lower import lower_schema
     from tokdfa.regex.syntax_tree import CharSet
     from tokdfa.regex.utf8 import utf8_program
 

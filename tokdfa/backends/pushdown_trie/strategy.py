@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
-    from tokdfa.json_schema.document import Dropped
-    from tokdfa.json_schema.unique_items import Location
+    from tokdfa.json_schema.read.document import Dropped
+    from tokdfa.json_schema.solve.unique_items import Location
     from tokdfa.program.program import Program
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -126,7 +126,7 @@ class PushdownTrie(WithProper):
             phases.add("lower", began)
         elif isinstance(constraint, Grammar):
             from tokdfa.grammar.lark_reader import read_grammar
-            from tokdfa.json_schema.expand import SchemaPrograms
+            from tokdfa.json_schema.write.expand import SchemaPrograms
             from tokdfa.program.lower import lower_grammar
 
             with phases.measure("parse"):
@@ -204,7 +204,7 @@ class CompiledPushdown(PushdownTables):
             cfg = _grammar_of(program, constraint)
         compiled = cls(constraint, backend.vocab, program, backend.settings, phases, cfg=cfg)
         if dropped:
-            from tokdfa.json_schema.document import Dropped
+            from tokdfa.json_schema.read.document import Dropped
 
             compiled.dropped = tuple(Dropped(*one) for one in dropped)
         backend.finish(compiled)
@@ -219,7 +219,7 @@ def _locations(constraint: Constraint, settings: Mapping[str, Any]) -> Sequence[
     """Where matchers of a constraint that is loaded have to remember items."""
     if not isinstance(constraint, JsonSchema) or settings["proper"]:
         return ()
-    from tokdfa.json_schema.lower import remembered_locations
+    from tokdfa.json_schema.write.lower import remembered_locations
 
     return remembered_locations(constraint) or ()
 
@@ -237,6 +237,6 @@ def _grammar_of(program: Program, constraint: Constraint) -> Cfg | None:
 @cache
 def _schema_lowering() -> Callable[..., tuple[Program, tuple[Dropped, ...], list[Location] | None]]:
     """`lower_and_remember`, which only schemas need; to import it each time takes up to 20 µs."""
-    from tokdfa.json_schema.lower import lower_and_remember
+    from tokdfa.json_schema.write.lower import lower_and_remember
 
     return lower_and_remember
