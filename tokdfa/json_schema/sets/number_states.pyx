@@ -16,8 +16,8 @@ and a text without exponent has x = 0. No automaton can follow k without limit: 
 an exponent is accepted for -1 - shift <= k <= shift only.
 
 Divisors. Texts without exponent are followed by remainders, and a text with exponent must be a multiple of 10^least and
-not be one of 10^beyond (see `tokdfa.json_schema.sets.number_plan`). A mantissa whose last digit other than 0 is the l-th
-behind the point, l = 0 if it is a whole digit, leaves the exponents
+not be one of 10^beyond (see `tokdfa.json_schema.sets.number_plan`). A mantissa whose last digit other than 0 is the
+l-th behind the point, l = 0 if it is a whole digit, leaves the exponents
 
     least + l  <=  x  <  beyond + l.
 
