@@ -42,6 +42,7 @@ PROFILES: dict[str, dict[str, Any]] = {
     "all": {
         "order": "schema",
         "duplicates": "declared",
+        "asserts": "formats",
         "whitespace": "flexible",
         "whitespace_pattern": "",
         "item_separator": ",",
@@ -62,6 +63,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "number_digits": 15,
     },
 }
+_PROFILE_OPTIONS = {profile: PROFILES["all"] | options for profile, options in PROFILES.items()}
 #: Options that no profile sets for schemas in grammars: no matcher remembers the names of what is part of a text.
 IN_GRAMMARS: dict[str, Any] = {"duplicates": "declared"}
 #: The options of a JsonSchema that are one of a few words.
@@ -308,7 +310,7 @@ class JsonSchema(Constraint):
         profile: str = "all",
         order: str | None = None,
         duplicates: str | None = None,
-        asserts: str = "formats",
+        asserts: str | None = None,
         whitespace: str | None = None,
         whitespace_pattern: str | None = None,
         item_separator: str | None = None,
@@ -323,10 +325,7 @@ class JsonSchema(Constraint):
         label: str = "",
     ) -> None:
         text = _schema_text(schema)
-        defaults = PROFILES["all"] | PROFILES[_one_of(profile, "profile", PROFILES)]
-        if whitespace is not None or whitespace_pattern is not None:
-            defaults |= {name: PROFILES["all"][name] for name in ("item_separator", "key_separator")}
-        written: dict[str, Any] = {
+        given: dict[str, Any] = {
             "order": order,
             "duplicates": duplicates,
             "asserts": asserts,
@@ -339,28 +338,19 @@ class JsonSchema(Constraint):
             "numbers": numbers,
             "number_digits": number_digits,
         }
-        written = {name: defaults[name] if value is None else value for name, value in written.items()}
-        for option, known in _OPTION_VALUES.items():
-            _one_of(written[option], option, known)
-        for option, sign in (("item_separator", ","), ("key_separator", ":")):
-            if as_text(written[option], option).strip(" \t\n\r") != sign:
-                raise OptionError(
-                    f"{option} is {written[option]!r}; it must be {sign!r}, with blanks around it or without"
-                )
-        as_text(written["whitespace_pattern"], "whitespace_pattern")
-        written["number_digits"] = as_integer(written["number_digits"], "number_digits", 0, MAX_NUMBER_DIGITS)
+        defaults = _PROFILE_OPTIONS[_one_of(profile, "profile", PROFILES)]
+        given = {name: value for name, value in given.items() if value is not None}
         if max_nesting is not None:
             max_nesting = as_integer(max_nesting, "max_nesting", 0, MAX_NESTING)
-        fields = {
-            **written,
-            "text": text,
-            "max_nesting": max_nesting,
-            "registry": registry_text(registry),
-            "lenient": as_bool(lenient, "lenient"),
-            "profile": profile,
-            "label": as_text(label, "label"),
-        }
-        self.__dict__.update(fields)
+        self.__dict__.update(
+            _with_given(defaults, given) if given else defaults,
+            text=text,
+            max_nesting=max_nesting,
+            registry=registry_text(registry),
+            lenient=as_bool(lenient, "lenient"),
+            profile=profile,
+            label=as_text(label, "label"),
+        )
 
     def of_schema(self, schema: dict[str, Any] | bool | str) -> JsonSchema:
         """The same options for another schema, a tenth of the time of reading them again."""
@@ -391,6 +381,22 @@ class JsonSchema(Constraint):
     def schema(self) -> Any:
         """The schema as Python data."""
         return json.loads(self.text)
+
+
+def _with_given(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a profile but for those that are given, which are checked."""
+    own: dict[str, Any] = {}
+    if "whitespace" in given or "whitespace_pattern" in given:
+        own = {name: PROFILES["all"][name] for name in ("item_separator", "key_separator")}
+    options = {**defaults, **own, **given}
+    for option, known in _OPTION_VALUES.items():
+        _one_of(options[option], option, known)
+    for option, sign in (("item_separator", ","), ("key_separator", ":")):
+        if as_text(options[option], option).strip(" \t\n\r") != sign:
+            raise OptionError(f"{option} is {options[option]!r}; it must be {sign!r}, with blanks around it or without")
+    as_text(options["whitespace_pattern"], "whitespace_pattern")
+    options["number_digits"] = as_integer(options["number_digits"], "number_digits", 0, MAX_NUMBER_DIGITS)
+    return options
 
 
 def _known_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -444,7 +450,7 @@ def _schema_text(schema: Any) -> str:
         )
     try:
         if not isinstance(schema, str):
-            return write_json(unwrapped(schema), "the schema", allow_nan=False)
+            return write_json(unwrapped(schema), "the schema")
         return unwrapped_text(schema, read_json(schema, "the schema", DECODER))
     except (ValueError, TypeError) as error:
         raise OptionError(f"the schema is not JSON: {error}") from None

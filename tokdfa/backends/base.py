@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
@@ -86,15 +86,17 @@ class Backend(ABC):
 
     def __init__(self, vocab: Vocabulary | Tokenizer, **options: Any) -> None:
         self.vocab: Vocabulary = as_vocabulary(vocab)
-        self.settings: dict[str, Any] = {option.name: option.default for option in self.options}
+        known = _options_of(type(self))
+        self.settings: dict[str, Any] = {name: option.default for name, option in known.items()}
         for name, value in options.items():
-            if name not in self.settings:
-                raise UnknownNameError(f"option of backend {self.name}", name, self.settings)
-            self.settings[name] = next(option for option in self.options if option.name == name).check(value)
+            if name not in known:
+                raise UnknownNameError(f"option of backend {self.name}", name, known)
+            self.settings[name] = known[name].check(value)
         self.compile_budget, self.step_budget = self._budget("compile"), self._budget("step")
-        #: The options that bound no work.
-        bounds = {option.name for option in BUDGET_OPTIONS}
-        self._unlimited = tuple((name, str(value)) for name, value in self.settings.items() if name not in bounds)
+        #: The options that were given and bound no work.
+        self._unlimited = tuple(
+            (name, str(self.settings[name])) for name in sorted(options) if known[name] not in BUDGET_OPTIONS
+        )
 
     def __repr__(self) -> str:
         defaults = {option.name: option.default for option in self.options}
@@ -183,6 +185,12 @@ class Backend(ABC):
     def _load_tables(self, tables: Any, constraint: Constraint) -> CompiledConstraint:
         """The compiled constraint whose `_save_tables` gave these tables."""
         raise NotImplementedError
+
+
+@cache
+def _options_of(backend: type[Backend]) -> dict[str, Option]:
+    """The options of a strategy by name."""
+    return {option.name: option for option in backend.options}
 
 
 _costs: WeakKeyDictionary[Vocabulary, Costs] = WeakKeyDictionary()

@@ -80,10 +80,14 @@ def read_json(text: str, what: str, decoder: json.JSONDecoder | None = None) -> 
     return with_room(lambda: json.loads(text) if decoder is None else decoder.decode(text))
 
 
-def write_json(value: Any, what: str, **options: Any) -> str:
-    """The JSON text of a value. Raises as `read_json`, and as `json.dumps` for what JSON has not."""
+#: Writes JSON, without the NaN and Infinity that Python adds.
+_encode = json.JSONEncoder(allow_nan=False).encode
+
+
+def write_json(value: Any, what: str) -> str:
+    """The JSON text of a value. Raises as `read_json`, and ValueError or TypeError for what JSON has not."""
     try:
-        text = with_room(lambda: json.dumps(value, **options))
+        text = with_room(lambda: _encode(value))
     except RecursionError:
         raise _too_deep(what, _deep_place(value)) from None
     check_depth(text, what)

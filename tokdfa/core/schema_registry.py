@@ -52,7 +52,7 @@ def registry_text(registry: Mapping[str, Any] | Registry[Any] | str) -> str:
     written = []
     for uri in sorted(documents):
         try:
-            written.append(f"{json.dumps(uri)}:{write_json(documents[uri], f'the document {uri}', allow_nan=False)}")
+            written.append(f"{json.dumps(uri)}:{write_json(documents[uri], f'the document {uri}')}")
         except (ValueError, TypeError) as error:
             raise OptionError(f"registry: the document {uri} is not JSON: {error}") from None
     return "{" + ",".join(written) + "}" if written else ""

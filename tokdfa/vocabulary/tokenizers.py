@@ -124,6 +124,8 @@ def as_vocabulary(
     found = given if isinstance(given, Vocabulary) else getattr(given, "vocabulary", None)
     if not isinstance(found, Vocabulary):
         return load_tokenizer(given, size, end_tokens=end_tokens, special_tokens=special_tokens).vocabulary
+    if end_tokens == () and size is None and special_tokens is None:  # as a rule
+        return found
     if isinstance(found.tokenizer, Tokenizer) and found.tokenizer.vocabulary is found:
         size = None if size is None else as_integer(size, "size", 1)
         return _changed(found.tokenizer, size, _options(end_tokens, special_tokens, None)).vocabulary
