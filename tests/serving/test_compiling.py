@@ -166,7 +166,7 @@ def test_the_budget_of_a_compilation_holds_and_the_thread_has_none_left_open() -
         with pytest.raises(LimitExceeded, match="compile_seconds"):
             cache.compile(tokdfa.Regex(ENDLESS), BYTES, compile_seconds=0.01)
     assert (cache.misses, len(cache)) == (2, 0)
-    assert cache._workers().submit(lambda: budget._thread.account).result() is None
+    assert cache._workers().submit(budget.ruling).result() is None
 
 
 def test_arguments_are_refused_at_once_and_constraints_by_the_future() -> None:

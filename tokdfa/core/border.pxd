@@ -5,6 +5,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
+from tokdfa.core.account cimport take
+
 
 cdef enum:
     # Units of work (nodes, entries, moves) before a loop lets go of the interpreter's lock: beside a thread that runs
@@ -15,12 +17,9 @@ cdef enum:
 
 
 cdef inline int pay(int64_t work, int64_t nbytes) except -1 with gil:
-    """Count work in nanoseconds, and bytes that are kept (`tokdfa.core.budget.spend`), and handle signals. 0.5 us."""
-    from tokdfa.core.budget import spend
-
+    """Count work in nanoseconds, and bytes that are kept (`tokdfa.core.budget.spend`), and handle signals."""
     PyErr_CheckSignals()
-    spend(work, nbytes)
-    return 0
+    return take(work, nbytes)
 
 
 cdef inline object int32_array(const vector[int32_t]& values):

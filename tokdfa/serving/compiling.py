@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -174,36 +174,13 @@ class _Compilation:
     def run(self) -> CompiledConstraint:
         """Compile. Raises CancelledError if it is stopped."""
         what = f"compiling {self._constraint.kind} {self._constraint.name!r}"
-        with _StoppableAccount(self._strategy.compile_budget, what, self._stopped):
+        with budget.spending(self._strategy.compile_budget, what, self._stopped):  # the outermost account rules
             return self._strategy.compile(self._constraint)
 
     def stop(self) -> None:
         self._stopped.set()
         if self.job is not None:
             self.job.cancel()
-
-
-class _StoppableAccount(budget.spending):
-    """A budget that raises CancelledError at the next work that is counted once it is stopped.
-
-    The outermost account of a thread rules, so the compilation inside counts here.
-    """
-
-    __slots__ = ("_left", "_stopped")
-
-    def __init__(self, limits: budget.Budget, what: str, stopped: threading.Event) -> None:
-        self._left, self._stopped = limits.work, stopped
-        super().__init__(limits, what)
-
-    @property
-    def work_left(self) -> int:
-        if self._stopped.is_set():
-            raise CancelledError
-        return self._left
-
-    @work_left.setter
-    def work_left(self, left: int) -> None:
-        self._left = left
 
 
 def _size_of(compiled: CompiledConstraint) -> int:
