@@ -7,7 +7,7 @@ import random
 import signal
 import threading
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tests.walks import mask_of
 from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.brute_force import BruteForceMatcher
-from tokdfa.backends.pushdown_trie.compiled import PushdownTables
+from tokdfa.core.budget import spending
 from tokdfa.errors import ArgumentError, TokenRefused
 from tokdfa.serving.batch_matcher import BatchMatcher
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -220,12 +220,20 @@ def test_an_error_of_one_comes_when_all_are_done(monkeypatch: pytest.MonkeyPatch
 
 def test_threads_make_new_masks_at_the_same_time_unless_they_share_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks that wait for another one: two threads let them pass, one thread does not."""
-    for backend, kind, name, seconds, meet in (
-        ("brute_force", BruteForceMatcher, "_fill", 60, True),
-        ("pushdown_trie", PushdownTables, "make_mask", 0.5, False),
-    ):
-        barrier = threading.Barrier(2)
-        monkeypatch.setattr(kind, name, lambda *given, both=barrier, seconds=seconds: both.wait(seconds))
-        pair = [tokdfa.compile(tokdfa.Regex(f"[ab]{{{n}}}"), VOCAB, backend).start() for n in (1, 2)]
+    barrier = threading.Barrier(2)
+
+    class Waiting(spending):
+        def __enter__(self) -> Self:
+            barrier.wait(0.5)
+            return super().__enter__()
+
+    for backend, meet in (("brute_force", True), ("pushdown_trie", False)):
+        compiled = [tokdfa.compile(tokdfa.Regex(f"[ab]{{{n}}}"), VOCAB, backend) for n in (1, 2)]
+        if meet:
+            monkeypatch.setattr(BruteForceMatcher, "_fill", lambda *given: barrier.wait(60))
+        else:
+            for each in compiled:
+                each.working = Waiting(each.working.budget, "a mask")
+        pair = [each.start() for each in compiled]
         with nullcontext() if meet else pytest.raises(threading.BrokenBarrierError):
             fill_masks(pair, masks.allocate_mask(VOCAB.size, 2), threads=2)

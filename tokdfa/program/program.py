@@ -25,7 +25,7 @@ NAMES and COUNTED find their further arguments in a list of numbers, from a give
 the text, not for the longest match.
 
 The code of a `Program` is a `GrowingCode`, which never changes but where code is to be written yet.
-`tokdfa.program.builder` writes code, `tokdfa.program.printing` shows a program.
+`tokdfa.program.builder` writes it, `tokdfa.program.printing` shows a program.
 
 *Lazy code.* Most of a large schema is never read by one text, so parts of a program are written when
 they are first needed: a LAZY instruction names a function that writes its code. Places never change their numbers.
@@ -41,23 +41,19 @@ Knuth's (1971) top-down parsing machine.
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.core.locks import new_lock
-from tokdfa.core.nesting import with_room
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.grammar.cfg import OpenNames, SpecialTokens
+    from tokdfa.program.builder import GrowingCode
     from tokdfa.regex.expression import ExpressionStore
     from tokdfa.regex.lazy_dfa import LazyDfa
 
@@ -93,9 +89,9 @@ UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
 MAX_WRITTEN = 200_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Terminal:
-    """An automaton of a program.
+    """An automaton of a program; never changed.
 
     `label`: for people; `key`: equal keys mean equal languages, all or none of them `shortest`; `make`: builds the
     automaton, minimal or lazy; `shortest`: its texts end at the first match, and win over other terminals that match
@@ -187,77 +183,3 @@ class Program:
         """The name of a frame, for people; one that is given as a function is made when it is asked for."""
         name = self.source.frame_names[frame]
         return name if isinstance(name, str) else name()
-
-
-class GrowingCode:
-    """The code of a program as it stands now, and what is to be written of it yet.
-
-    `terminals`, `token_sets`, `name_tables`: what TERMINAL, TOKEN and NAMES name. Whoever adds code while texts are
-    read holds `lock`, as `write` does.
-    """
-
-    def __init__(self) -> None:
-        self.terminals: list[Terminal] = []
-        self.token_sets: list[SpecialTokens] = []
-        self.name_tables: list[NameTable] = []
-        #: The instructions, three numbers each.
-        self.code: array[int] = array("i", (RETURN, 0, 0))
-        self.alternatives: array[int] = array("i")
-        self.arguments: array[int] = array("i")
-        self.entries: array[int] = array("i")
-        self.frame_names: list[str | Callable[[], str]] = []
-        #: By number of a LAZY instruction: writes its code, and returns the place to go on at.
-        self.makes: list[Callable[[], int]] = []
-        #: Bytes that suffice to end every terminal and string of what `makes` write; None: that is not known.
-        self.spelled_by: bytes | None = None
-        #: Places of which code was written later, in the order of writing.
-        self.written: array[int] = array("i")
-        #: Of the code that is written so far, where no name may come twice.
-        self.open_names: OpenNames = "none"
-        self.lock = new_lock()
-
-    def write(self, place: int) -> None:
-        """Write the code of a LAZY instruction, unless it is written. Raises what making it raises, and leaves it as it
-        was.
-        """
-        with self.lock:
-            if self.code[3 * place] == LAZY:
-                target = with_room(self.makes[self.code[3 * place + 1]])
-                self.alternatives.append(target)
-                count = len(self.alternatives)
-                self.code[3 * place : 3 * place + 3] = array("i", (ANY, count - 1, count))
-                self.written.append(place)
-
-    def write_all(self) -> None:
-        """Write all code that is to be written later. Raises UnsupportedConstraint if that comes to no end."""
-        place = 0
-        while 3 * place < len(self.code):
-            if len(self.code) > 3 * MAX_WRITTEN:
-                raise UnsupportedConstraint(
-                    f"the constraint writes its instructions when they are needed, and has more than {MAX_WRITTEN};"
-                    " compile it anew instead of saving it"
-                )
-            self.write(place)
-            place += 1
-
-    def copy_arrays(self) -> tuple[Int32, Int32, Int32, Int32]:
-        """Copies of `code` (int32, shape (instructions, 3)), `alternatives`, `entries` and `arguments` (int32)."""
-        numbers = np.frombuffer(self.code + self.alternatives + self.entries + self.arguments, np.int32)
-        code = len(self.code)
-        entries = code + len(self.alternatives)
-        arguments = entries + len(self.entries)
-        return numbers[:code].reshape(-1, 3), numbers[code:entries], numbers[entries:arguments], numbers[arguments:]
-
-    def build(self, start: int, *, skip: int = -1, longest: bool = False) -> Program:
-        """The program. Raises UnsupportedConstraint for NAMES, COUNTED or LAZY with `longest`."""
-        if longest and (self.arguments or self.makes):
-            raise UnsupportedConstraint("names, counted strings and code written later need lexer=any, not longest")
-        source = self
-        if not self.makes:  # what only serves to write more is not kept
-            source = object.__new__(GrowingCode)
-            vars(source).update(zip(_CODE_FIELDS, _code_of(self), strict=True))
-        return Program(source, start, skip, longest)
-
-
-_CODE_FIELDS = tuple(vars(GrowingCode()))
-_code_of = attrgetter(*_CODE_FIELDS)

@@ -13,7 +13,7 @@ from tests.backends.pushdown_trie.json_programs import TOKENS, check_rows, machi
 from tests.backends.pushdown_trie.test_fill import by_trial
 from tests.json_schema.spellings import LETTERS, meaning, spelled, words
 from tokdfa import mask as masks
-from tokdfa.backends.pushdown_trie.walks import Filler
+from tokdfa.backends.pushdown_trie.filler import Filler
 from tokdfa.program import builder as programs
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa

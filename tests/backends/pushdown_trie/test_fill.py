@@ -16,9 +16,9 @@ from tests.grammar.lexed_cfgs import byte_cfgs, lexed_cfgs, short_texts
 from tests.vocabulary.vocabularies import ODD
 from tokdfa import mask as masks
 from tokdfa.backends.pushdown_trie import row_divisions, slices, walks
+from tokdfa.backends.pushdown_trie.filler import Filler
 from tokdfa.backends.pushdown_trie.items import OWN
 from tokdfa.backends.pushdown_trie.state_table import LOOPS
-from tokdfa.backends.pushdown_trie.walks import Filler
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

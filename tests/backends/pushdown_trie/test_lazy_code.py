@@ -19,7 +19,7 @@ from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Choice
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
-from tokdfa.program import program as programs
+from tokdfa.program import builder as builders
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.printing import format_program
 from tokdfa.program.program import LAZY, OPERATION, RETURN_PLACE
@@ -173,7 +173,7 @@ def test_saving_writes_all(tmp_path: Path, monkeypatch):
     def endless() -> int:
         return builder.any_of([RETURN_PLACE, builder.read(key, builder.lazy(endless))])
 
-    monkeypatch.setattr(programs, "MAX_WRITTEN", 1000)
+    monkeypatch.setattr(builders, "MAX_WRITTEN", 1000)
     program = builder.build(builder.lazy(endless))
     with pytest.raises(UnsupportedConstraint, match="more than 1000"):
         write_program(tmp_path / "endless.npz", program, Choice(["later"]), {})

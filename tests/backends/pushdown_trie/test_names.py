@@ -19,7 +19,7 @@ from tests.backends.pushdown_trie.json_programs import (
 )
 from tests.json_schema.spellings import LETTERS, meaning, spelled, words
 from tokdfa.backends.pushdown_trie import names as name_items
-from tokdfa.backends.pushdown_trie.walks import Filler
+from tokdfa.backends.pushdown_trie.filler import Filler
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa

@@ -9,8 +9,9 @@ import pytest
 from tests.backends.grammar_walks import NAMES, bytes_start, compile_with, grammar_of, texts_of, tokenizer_of, walk_all
 from tests.threads import run_together
 from tests.walks import advance_all, mask_of, masks_along
-from tokdfa.backends.pushdown_trie import machine, walks
+from tokdfa.backends.pushdown_trie import machine
 from tokdfa.constraint import Grammar
+from tokdfa.core.budget import spending
 from tokdfa.errors import (
     LimitExceeded,
     TokdfaError,
@@ -209,17 +210,23 @@ def test_masks_are_made_under_the_lock(lexer, monkeypatch):
     """Whoever asks: compiling (which searches for an end where bytes are lacking), masks, steps, and `allows`."""
     vocab = Vocabulary([b"a", b"ab", b"(", b")", b""], end_tokens=[4])
     unlocked = []
-    for owner, name in ((walks.Filler, "write"), (machine.Machine, "run")):
-        original = getattr(owner, name)
+    original = machine.Machine.run
 
-        def watched(self, *args, original=original, name=name):
-            pool = self.pool if isinstance(self, machine.Machine) else args[0].pool
-            if not pool.lock._is_owned():
-                unlocked.append(name)
-            return original(self, *args)
+    def watched(self, *args):
+        if not self.pool.lock._is_owned():
+            unlocked.append("run")
+        return original(self, *args)
 
-        monkeypatch.setattr(owner, name, watched)
-    matcher = compile_with(Grammar('start: "(" start ")" | "a" "b"\n'), vocab, lexer=lexer).start()
+    class Watched(spending):
+        def __enter__(self):
+            if not compiled.lock._is_owned():
+                unlocked.append("step")
+            return super().__enter__()
+
+    monkeypatch.setattr(machine.Machine, "run", watched)
+    compiled = compile_with(Grammar('start: "(" start ")" | "a" "b"\n'), vocab, lexer=lexer)
+    compiled.working = Watched(compiled.working.budget, "a step")
+    matcher = compiled.start()
     for token in (2, 2, 1, 3, 3):
         assert matcher.allows(token)
         mask_of(matcher)

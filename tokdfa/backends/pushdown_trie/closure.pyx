@@ -4,12 +4,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from tokdfa.backends.pushdown_trie.rows cimport (
-    ANY, CALL, COUNTED, LAZY, NAMES, OPEN, RETURN, ROOT, ROW_ACCEPTS, ROW_CUT, ROW_MIDDLE, ROW_PLACE, ROW_TOKENS,
-    ROW_WIDE, TERMINAL, TOKEN, Caller, Frame, Reached, entry_place, entry_rest, pack_entry, pack_item, place_of,
-    stack_of, state_of,
+    OPEN, ROOT, ROW_ACCEPTS, ROW_CUT, ROW_MIDDLE, ROW_PLACE, ROW_TOKENS, ROW_WIDE, Caller, Frame, Reached,
+    entry_place, entry_rest, pack_entry, pack_item, place_of, stack_of, state_of,
 )
 from tokdfa.backends.pushdown_trie.state_table cimport ACCEPTS, ENDS, SHORTEST, WIDE
 from tokdfa.core.border cimport pay
+from tokdfa.program.operations cimport ANY, CALL, COUNTED, LAZY, NAMES, RETURN, TERMINAL, TOKEN
 from tokdfa.vocabulary.byte_table cimport UNKNOWN
 
 

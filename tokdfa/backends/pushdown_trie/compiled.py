@@ -23,13 +23,13 @@ from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.coaccessible import LACKS_BYTES, CoaccessibleSearch
 from tokdfa.backends.longest_match import MOST_SEARCHED, NO_END_FOUND, PROVED, settle
 from tokdfa.backends.pushdown_trie.bound_program import BoundProgram
+from tokdfa.backends.pushdown_trie.filler import Filler
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.matcher import PushdownMatcher
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
 from tokdfa.backends.pushdown_trie.ranks import Ranks
-from tokdfa.backends.pushdown_trie.rows import ROW_COUNTED, MachineFull
+from tokdfa.backends.pushdown_trie.rows import MachineFull
 from tokdfa.backends.pushdown_trie.spelled_rows import SpelledRows
-from tokdfa.backends.pushdown_trie.walks import Filler
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.some_end import FAR
 from tokdfa.backends.state_matcher import StepMemo
@@ -240,32 +240,16 @@ class PushdownTables(CompiledConstraint):
         return [target for target in found if target >= 0]
 
     def make_mask(self, generation: TableGeneration, row: int, out: Mask) -> bool:
-        """Write and keep the mask of a row; whether it had to be made. Raises MachineFull.
-
-        Rows that differ in what no token can tell share the mask of one of them.
-        """
+        """Write and keep the mask of a row; whether it had to be made. Raises MachineFull."""
         with self.lock:
-            machine, kept, other = generation.machine, generation.masks, row
-            # where dead ends are left out, what lies beyond a token may matter to searches for a way to an end
-            if self.complete and machine.row_flags(row) & ROW_COUNTED:
-                with self.working:
-                    other = machine.representative(row)
-                if other != row and kept.fill(other, out):
-                    kept.share(other, row)
-                    return False
-            count, made_of = self.filler.write(machine, row, out, self.working)
-            signature: int | None = made_of
-            if not self.complete or self.bound.program.source.token_sets:
-                count, signature = -1, None
-                with self.working:
-                    self._complete_mask(generation, row, out)
+            machine, kept = generation.machine, generation.masks
+            if self.complete and not self.program.source.token_sets:
+                return self.filler.keep(machine, kept, row, out, self.working, self.keeps_masks)
+            self.filler.fill_whole(machine, row, out, self.working)
+            with self.working:
+                self._complete_mask(generation, row, out)
             if self.keeps_masks:
-                if count >= 0:
-                    kept.keep_tokens(other, self.pool.masks.listed_tokens(count))
-                else:
-                    kept.keep(other, out, signature)
-                if other != row:
-                    kept.share(other, row)
+                kept.keep(row, out)
             return True
 
     def _complete_mask(self, generation: TableGeneration, row: int, out: Mask) -> None:

@@ -17,6 +17,7 @@ cdef enum:
 
 
 cdef class Items(Names):
+    cpdef int64_t representative(self, int64_t row) except -1
     cdef int64_t counted_start(self, int64_t place) noexcept
     cdef int64_t count_left(self, int64_t place, int64_t count) noexcept
     cdef int64_t count_of(self, int64_t place, int64_t state) noexcept

@@ -32,12 +32,13 @@ longest match no item is followed: there a row is more than its items.
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from tokdfa.backends.pushdown_trie.names cimport STRING_ENDED
-from tokdfa.backends.pushdown_trie.rows cimport (
-    ANY, COUNTED, COUNTED_BEYOND, COUNTED_CAP, COUNTED_MINIMUM, COUNTED_NEXT, COUNTED_TERMINAL, LAZY, NAMES,
-    NAMES_OTHER, ROW_COUNTED, ROW_CUT, TERMINAL, TOKEN, UNBOUNDED, pack_item, place_of, stack_of, state_of,
-)
+from tokdfa.backends.pushdown_trie.rows cimport ROW_COUNTED, ROW_CUT, pack_item, place_of, stack_of, state_of
 from tokdfa.backends.pushdown_trie.state_table cimport ACCEPTS, BEGINS, LEAST, MOST, SHORTEST, STATES, WIDE
 from tokdfa.core.byte_sets cimport drop_byte
+from tokdfa.program.operations cimport (
+    ANY, COUNTED, COUNTED_BEYOND, COUNTED_CAP, COUNTED_MINIMUM, COUNTED_NEXT, COUNTED_TERMINAL, LAZY, NAMES,
+    NAMES_OTHER, TERMINAL, TOKEN, UNBOUNDED,
+)
 from tokdfa.vocabulary.byte_table cimport DEAD
 
 # the names of the C constants, for Python
@@ -186,7 +187,7 @@ cdef class Items(Names):
             return self.step_name(item, byte)
         return self.step_count(item, byte)
 
-    def representative(self, int64_t row):
+    cpdef int64_t representative(self, int64_t row) except -1:
         """A row with the same mask as `row`: the one in which counts of characters say no more than a mask depends on.
 
         O(items). Rows without counted strings represent themselves.

@@ -1,5 +1,6 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
+from tokdfa.backends.pushdown_trie.filler cimport Filler
 from tokdfa.backends.pushdown_trie.steps cimport Steps
 from tokdfa.backends.state_matcher cimport StateMatcher
 from tokdfa.vocabulary.trie_nodes cimport FlatTrie
@@ -9,7 +10,14 @@ cdef class PushdownMatcher(StateMatcher):
     cdef readonly object _compiled, _generation, _lock
     cdef readonly Steps _machine
     cdef FlatTrie trie
+    cdef Filler filler
+    cdef object working, end_tokens
+    cdef list token_sets
+    cdef bint keeps
     cdef bint simple  # no token that spells something needs more than its bytes to be judged
 
     # Where an int leads, as far as rows are made: DEAD if it may not come, UNKNOWN if somebody has to be asked.
     cdef int64_t after(self, object token) except? -3
+    # Make the mask of the present row, and keep it; to be called for `simple` ones without special tokens.
+    cdef int make_mask(self, int32_t* words) except -1
+    cdef int count_made(self, int64_t nodes, int64_t rows) except -1

@@ -11,9 +11,10 @@ again.
 
 from cpython.dict cimport PyDict_Size
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from tokdfa.backends.matcher cimport Matcher
+from tokdfa.backends.pushdown_trie.steps cimport Steps
 from tokdfa.backends.state_matcher cimport StateMatcher
 from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN
 
@@ -36,7 +37,9 @@ cdef class PushdownMatcher(StateMatcher):
         self.bind(compiled.vocab)
         self.state = 0
         self._compiled, self._lock, self.simple = compiled, compiled.lock, compiled.complete
-        self.trie = compiled.vocab.trie.flat
+        self.trie, self.end_tokens = compiled.vocab.trie.flat, compiled.vocab.end_token_set
+        self.filler, self.working, self.keeps = compiled.filler, compiled.working, compiled.keeps_masks
+        self.token_sets = compiled.program.source.token_sets
         self.counters.update(nodes_visited=0, rows_made=0, masks_made=0)
         self._use(compiled.generation)
 
@@ -74,6 +77,33 @@ cdef class PushdownMatcher(StateMatcher):
                 return False
         return Matcher.allows(self, token)
 
+    cdef int write_new(self) except -1:
+        if not self.simple or self.token_sets:
+            return StateMatcher.write_new(self)
+        try:
+            return self.make_mask(self.words)
+        except MachineFull:
+            return StateMatcher.write_new(self)
+        except LimitExceeded as error:
+            self.note_refusal("mask", -1, error)
+            raise
+
+    cdef int make_mask(self, int32_t* words) except -1:
+        cdef Steps machine = self._machine
+        cdef int64_t nodes = machine.nodes_visited, rows = machine.t.row_count
+        with self._lock:
+            if self.filler.make(machine, self.store, self.current, words, self.working, self.keeps):
+                self.count_made(nodes, rows)
+        return 0
+
+    cdef int count_made(self, int64_t nodes, int64_t rows) except -1:
+        """Count a mask that was made when so many nodes were visited, and there were so many rows."""
+        counters = self.counters
+        counters["nodes_visited"] += self._machine.nodes_visited - nodes
+        counters["rows_made"] += self._machine.row_count - rows
+        counters["masks_made"] += 1
+        return 0
+
     def _fill_mask(self, out):
         try:
             self._fill(self.state, out)
@@ -83,17 +113,13 @@ cdef class PushdownMatcher(StateMatcher):
     def _next(self, token):
         cdef int64_t number = token, begin = self.trie.offsets[number], end = self.trie.offsets[number + 1]
         cdef int64_t row = DEAD
-        if self.simple and begin < end and token not in self.vocab.end_token_set:
+        if self.simple and begin < end and token not in self.end_tokens:
             try:
-                with self._lock, self._compiled.working:
-                    row = self._machine.read(self.state, self.trie.data + begin, end - begin)
+                with self._lock, self.working:
+                    row = self._machine.read(self.current, self.trie.data + begin, end - begin)
+                return None if row < 0 else row
             except MachineFull:
                 pass
-            else:
-                if row < 0:
-                    return None
-                self._generation.steps.keep(self.state, token, row)
-                return row
         return self._retry(lambda: StateMatcher._next(self, token))
 
     def can_end(self):
@@ -197,12 +223,9 @@ cdef class PushdownMatcher(StateMatcher):
             return self._machine.can_end(state)
 
     def _fill(self, state, out):
-        nodes, rows = self._machine.nodes_visited, self._machine.row_count
+        cdef int64_t nodes = self._machine.nodes_visited, rows = self._machine.row_count
         if self._compiled.make_mask(self._generation, state, out):
-            counters = self.counters
-            counters["nodes_visited"] += self._machine.nodes_visited - nodes
-            counters["rows_made"] += self._machine.row_count - rows
-            counters["masks_made"] += 1
+            self.count_made(nodes, rows)
 
     def situation_source(self):
         return self._compiled.situations(self._generation)

@@ -34,15 +34,12 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 from libcpp.vector cimport vector
 
-from tokdfa.backends.pushdown_trie.rows cimport (
-    COUNTED, NAMES_HIGH, NAMES_LOW, NAMES_OTHER, NAMES_TABLE, NAMES_TARGETS, TERMINAL, Name, NameTrie,
-    place_of, stack_of, state_of,
-)
+from tokdfa.backends.pushdown_trie.rows cimport Name, NameTrie, place_of, stack_of, state_of
 from tokdfa.backends.pushdown_trie.state_table cimport ENDS
+from tokdfa.core.border cimport int32_array
 from tokdfa.core.byte_sets cimport add_byte, drop_byte
+from tokdfa.program.operations cimport COUNTED, NAMES_HIGH, NAMES_LOW, NAMES_OTHER, NAMES_TABLE, NAMES_TARGETS, TERMINAL
 from tokdfa.vocabulary.byte_table cimport DEAD
-
-from array import array
 
 import numpy as np
 
@@ -59,6 +56,12 @@ T_NODES, T_ORDER, T_NEEDED = range(3)
 TABLE_COLUMNS = 3
 #: Nodes of a table: an item has 21 bits for a state.
 MAX_NAME_NODES = 233_016
+
+
+cdef extern from "Python.h":
+    int PyUnicode_KIND(object text)
+    void* PyUnicode_DATA(object text)
+    int32_t PyUnicode_READ(int kind, const void* data, Py_ssize_t place) nogil
 
 
 cdef enum:
@@ -81,6 +84,12 @@ globals().update(START=START, AT_ROOT=AT_ROOT, PHASES=PHASES)
 cdef int64_t BODY = json_text.BODY
 
 
+cdef struct Text:  # a text of somebody else: how many bytes its characters take, where they are, how many there are
+    int kind
+    void* data
+    int64_t length
+
+
 def bind_code(code, starts, tables):
     """Put states in place of the numbers of terminals; (whether there is a COUNTED, names, order, tables), the last
     three of some tables, numbered from 0. Raises LimitExceeded for a table too large, before it changes `code`.
@@ -88,25 +97,23 @@ def bind_code(code, starts, tables):
     `code`: int32, shape (instructions, 3); `starts`: by terminal.
     """
     cdef vector[Name] nodes
-    cdef vector[int32_t] depths
-    cdef int64_t widest = 0, first = 0, place, used, number
+    cdef vector[int32_t] depths, order
+    cdef vector[Text] texts
+    cdef int64_t widest = 0, first = 0, place, used, number, index
     cdef bint has_counted = False
     cdef int32_t[:, ::1] instructions = code, entered
-    order = np.array([index for table in tables for index in table.order], dtype=np.int32)
     found = np.zeros((len(tables), TABLE_COLUMNS), dtype=np.int32)
-    if len(tables):
-        sorted_names = [table.names[index] for table in tables for index in table.order]
-        joined = "".join(sorted_names)
-        data = np.frombuffer(bytearray(joined.encode("utf-32")), np.int32, offset=4)  # in the order of this machine
-        lengths = np.frombuffer(array("i", map(len, sorted_names)), np.int32)
-        begins = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
-        nodes.reserve(len(joined) + len(tables))
-        for number, table in enumerate(tables):
-            used = nodes.size()
-            found[number] = used, first, table.escapes == "needed"
-            add_table(nodes, depths, data, begins, lengths, order, first, len(table.names))
-            first += len(table.names)
-            widest = max(widest, <int64_t>nodes.size() - used)
+    cdef int32_t[:, ::1] columns = found
+    for number, table in enumerate(tables):
+        used = nodes.size()
+        columns[number, 0], columns[number, 1], columns[number, 2] = used, first, table.escapes == "needed"
+        texts.clear()
+        for index in table.order:
+            order.push_back(index)
+            texts.push_back(text_of(table.names[index]))
+        add_table(nodes, depths, texts, order.data() + first)
+        first = order.size()
+        widest = max(widest, <int64_t>nodes.size() - used)
     if widest > MAX_NAME_NODES:
         raise LimitExceeded(
             f"names that may stand at one place have more than {MAX_NAME_NODES} characters that none of them share;"
@@ -123,21 +130,30 @@ def bind_code(code, starts, tables):
     entered = names
     for place in range(<int64_t>nodes.size()):
         (<Name*>&entered[place, 0])[0] = nodes[place]
-    return has_counted, names, order, found
+    return has_counted, names, int32_array(order), found
+
+
+cdef Text text_of(str text):
+    cdef Text found
+    found.kind, found.data, found.length = PyUnicode_KIND(text), PyUnicode_DATA(text), len(text)
+    return found
+
+
+cdef int32_t character_of(const Text& text, int64_t place) noexcept:
+    return PyUnicode_READ(text.kind, text.data, place)
 
 
 cdef int add_table(
-    vector[Name]& nodes, vector[int32_t]& depths, const int32_t[::1] data, const int64_t[::1] begins,
-    const int32_t[::1] lengths, const int32_t[::1] order, int64_t first, int64_t count
+    vector[Name]& nodes, vector[int32_t]& depths, const vector[Text]& names, const int32_t* order
 ) except -1:
-    """Add the trie of `count` names, from the one that is `first` in order."""
+    """Add the trie of names that are given in ascending order. `order`: where each stands in its table."""
     cdef int64_t base = nodes.size(), node = base, low, high, past, k
     cdef int32_t depth, character, index
     cdef Name one, blank
     memset(&blank, 0, sizeof(Name))
     depths.resize(base)
     one = blank
-    one.parent, one.high = -1, <int32_t>count
+    one.parent, one.high = -1, <int32_t>names.size()
     nodes.push_back(one)
     depths.push_back(0)
     while node < <int64_t>nodes.size():  # in level order: children are appended
@@ -146,20 +162,20 @@ cdef int add_table(
             continue
         depth, low, high = depths[node], nodes[node].low, nodes[node].high
         one = nodes[node]
-        one.least = one.most = order[first + low]
+        one.least = one.most = order[low]
         for k in range(low + 1, high):
-            index = order[first + k]
+            index = order[k]
             one.least, one.most = min(one.least, index), max(one.most, index)
         one.name = -1
-        if lengths[first + low] == depth:  # names that have this one as a beginning come after it
-            one.name = order[first + low]
+        if names[low].length == depth:  # names that have this one as a beginning come after it
+            one.name = order[low]
             low += 1
         one.first = <int32_t>(nodes.size() - base)
         nodes[node] = one
         while low < high:
-            character = data[begins[first + low] + depth]
+            character = character_of(names[low], depth)
             past = low + 1
-            while past < high and data[begins[first + past] + depth] == character:
+            while past < high and character_of(names[past], depth) == character:
                 past += 1
             one = blank
             one.character, one.parent = character, <int32_t>(node - base)

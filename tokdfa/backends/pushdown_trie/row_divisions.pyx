@@ -33,13 +33,12 @@ from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from tokdfa.backends.pushdown_trie.items cimport ALONE, OWN, STATE_PART, STRICT
-from tokdfa.backends.pushdown_trie.rows cimport (
-    NAMES, NAMES_TABLE, ROW_MIDDLE, ROW_WIDE, STATE_BITS, TERMINAL, place_of, state_of,
-)
+from tokdfa.backends.pushdown_trie.rows cimport ROW_MIDDLE, ROW_WIDE, STATE_BITS, place_of, state_of
 from tokdfa.backends.pushdown_trie.state_table cimport ACCEPTS, ENDS, LOOPS, WIDE
 from tokdfa.core.byte_sets cimport ByteSet, meets, set_size
 from tokdfa.masks.builder cimport LEFT, RETRY, WALK, Frame
 from tokdfa.masks.divisions cimport MADE, OPEN, WHOLE_REST, Cut, Division, LeftRange, left_code
+from tokdfa.program.operations cimport NAMES, NAMES_TABLE, TERMINAL
 from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN, WalkProgress
 
 from contextlib import suppress

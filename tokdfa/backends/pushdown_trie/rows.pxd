@@ -35,27 +35,6 @@ cdef enum:
     # as how many items that are met one counts that is sorted into a row, or an entry into a stack
     SORTED_ITEMS = 16
 
-cdef enum:  # of `tokdfa.program.program`: operations, and columns of arguments
-    RETURN = 0
-    ANY = 1
-    CALL = 2
-    TERMINAL = 3
-    TOKEN = 4
-    NAMES = 5
-    COUNTED = 6
-    LAZY = 7
-    NAMES_TABLE = 0
-    NAMES_LOW = 1
-    NAMES_HIGH = 2
-    NAMES_OTHER = 3
-    NAMES_TARGETS = 4
-    COUNTED_TERMINAL = 0
-    COUNTED_MINIMUM = 1
-    COUNTED_CAP = 2
-    COUNTED_NEXT = 3
-    COUNTED_BEYOND = 4
-    UNBOUNDED = 2147393647  # (1 << 31) - 1 - COUNT_LIMIT
-
 
 cdef struct Instruction:
     int32_t operation
@@ -208,6 +187,7 @@ cdef class Rows:
     cdef int64_t intern_row(self, bint middle, int64_t fallback) except -1
     cdef int64_t intern_stack(self) except -1
 
+    cpdef int64_t checked(self, int64_t row) except -1
     cdef inline const int64_t* core(self, int64_t row) noexcept:
         return self.t.rows.content_of(<int32_t>row)
 

@@ -35,6 +35,8 @@ and other threads may read transitions while rows are made.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
+from tokdfa.program.operations cimport ANY, CALL, COUNTED, NAMES, RETURN, TERMINAL
+
 import mmap
 
 import numpy as np
@@ -358,7 +360,7 @@ cdef class Rows:
             self.add_found(place, state, stack)
         return self.intern_row(middle, fallback)
 
-    def checked(self, int64_t row):
+    cpdef int64_t checked(self, int64_t row) except -1:
         """`row`, if there is such a row; IndexError if not."""
         if not 0 <= row < self.t.row_count:
             raise IndexError(f"there is no row {row}")

@@ -21,8 +21,8 @@ from tokdfa.constraint import JsonSchema
 from tokdfa.program.program import OPERATION, TERMINAL
 
 if TYPE_CHECKING:
+    from tokdfa.backends.pushdown_trie.filler import Filler
     from tokdfa.backends.pushdown_trie.pool import Pool
-    from tokdfa.backends.pushdown_trie.walks import Filler
 
 #: States to come whose memory is taken in advance: 4 MB.
 TOUCHED_STATES = 4_096

@@ -27,8 +27,9 @@ from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
 from tokdfa.backends.pushdown_trie.rows cimport (
-    RETURN, SORTED_ITEMS, Caller, Frame, entry_place, entry_rest, pack_entry, sort_distinct,
+    SORTED_ITEMS, Caller, Frame, entry_place, entry_rest, pack_entry, sort_distinct,
 )
+from tokdfa.program.operations cimport RETURN
 
 
 cdef class Stacks(Rows):

@@ -9,12 +9,12 @@ from libcpp.vector cimport vector
 
 from tokdfa.backends.pushdown_trie.items cimport LEAVES
 from tokdfa.backends.pushdown_trie.rows cimport (
-    BIAS, NAMES, NAMES_OTHER, NOT_ASKED, ROW_ACCEPTS, ROW_MIDDLE, TERMINAL, entry_rest, pack_item, place_of,
-    sort_distinct, stack_of, state_of,
+    BIAS, NOT_ASKED, ROW_ACCEPTS, ROW_MIDDLE, entry_rest, pack_item, place_of, sort_distinct, stack_of, state_of,
 )
 from tokdfa.backends.pushdown_trie.state_table cimport ACCEPTS, ENDS, SHORTEST
 from tokdfa.core.border cimport pay
 from tokdfa.core.byte_sets cimport has_byte
+from tokdfa.program.operations cimport NAMES, NAMES_OTHER, TERMINAL
 from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN
 
 import numpy as np

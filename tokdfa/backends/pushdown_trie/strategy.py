@@ -44,10 +44,10 @@ from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
 from tokdfa.backends.proper import WithProper, remembering
 from tokdfa.backends.pushdown_trie.compiled import PushdownTables
+from tokdfa.backends.pushdown_trie.filler import Filler
 from tokdfa.backends.pushdown_trie.matcher import PushdownMatcher
 from tokdfa.backends.pushdown_trie.pool import POOL_MEGABYTES, Pool, pool_of
 from tokdfa.backends.pushdown_trie.schema_tables import prepare_tables
-from tokdfa.backends.pushdown_trie.walks import Filler
 from tokdfa.constraint import Grammar, JsonSchema
 from tokdfa.errors import (
     OptionError,

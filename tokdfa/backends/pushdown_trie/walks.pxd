@@ -2,6 +2,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from tokdfa.backends.pushdown_trie.row_divisions cimport RowDivisions
+from tokdfa.backends.pushdown_trie.steps cimport Steps
 from tokdfa.core.byte_sets cimport ByteSet
 
 
@@ -41,6 +42,12 @@ cdef class PushdownMasks(RowDivisions):
     # of a string whose bound is near the characters left, or -1, and its state
     cdef readonly int64_t bound_left, bound_state
 
+    # Write the tokens that may be read from a row into as many words as a mask has. `with_ends`: end tokens, too, if
+    # the text may end; `divides`: use divisions; `subtrees`: those of nodes with more descendants than this. Returns
+    # how many tokens the mask has, which are then in `tokens`, or -1: it is not narrow, or nobody has listed them.
+    cdef int64_t write_words(
+        self, Steps machine, int64_t row, int32_t* words, int64_t count, bint divides, int64_t subtrees, bint with_ends
+    ) except? -9
     cdef int64_t make_mask(self, int64_t row, bint with_ends) except? -9
     cdef int begin_walk(self, int64_t row) except -1
     cdef int walk_nodes_left(self) except -1

@@ -34,19 +34,16 @@ from libc.string cimport memcpy, memset
 
 from tokdfa.backends.pushdown_trie.items cimport ALONE, LONE, STATE_PART
 from tokdfa.backends.pushdown_trie.row_divisions cimport REST, SKIPS, follow_guide
-from tokdfa.backends.pushdown_trie.rows cimport COUNTED, ROW_ACCEPTS, ROW_CUT, place_of
+from tokdfa.backends.pushdown_trie.rows cimport ROW_ACCEPTS, ROW_CUT, place_of
 from tokdfa.backends.pushdown_trie.steps cimport Steps
 from tokdfa.core.border cimport HELD_WORK, pay
 from tokdfa.core.byte_sets cimport has_byte
 from tokdfa.masks.branches cimport LEAST_BELOW
 from tokdfa.masks.builder cimport CHOOSE, WALK, Frame
 from tokdfa.masks.divisions cimport WHOLE_REST, Division, range_begin, range_first, range_past
+from tokdfa.program.operations cimport COUNTED
 from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN
 from tokdfa.vocabulary.trie_nodes cimport next_of
-
-from contextlib import nullcontext
-
-import numpy as np
 
 from tokdfa.errors import ArgumentError
 
@@ -76,32 +73,19 @@ cdef class PushdownMasks(RowDivisions):
         for token in end_tokens:
             self.end_tokens.push_back(token)
 
-    def write(self, Steps machine not None, int64_t row, int32_t[::1] out not None, divides, subtrees, with_ends):
-        """Write the tokens that may be read from a row into `out`. `with_ends`: end tokens, too, if the text may end.
-
-        `divides`: use divisions; `subtrees`: those of nodes with more descendants than this. Returns how many tokens
-        the mask has, or -1: it is not narrow, or nobody has listed them.
-        """
-        machine.checked(row)
-        if machine.automata is not self.automata or out.shape[0] != (self.size + 31) // 32:
+    cdef int64_t write_words(
+        self, Steps machine, int64_t row, int32_t* words, int64_t count, bint divides, int64_t subtrees, bint with_ends
+    ) except? -9:
+        if machine.automata is not self.automata or count != (self.size + 31) // 32:
             raise ArgumentError("the machine, or the mask, is of another vocabulary")
-        self.word_count = out.shape[0]
-        if self.word_count:
-            self.words = <uint32_t*>&out[0]
-        self.machine, self.divides, self.subtree = machine, divides, subtrees
+        machine.checked(row)
+        self.machine, self.words, self.word_count = machine, <uint32_t*>words, count
+        self.divides, self.subtree = divides, subtrees
         try:
             return self.make_mask(row, with_ends)
         finally:
             self.machine = None
             self.words = NULL
-
-    def listed_tokens(self, int64_t count):
-        """The tokens of the last mask, in any order, if it has said that so many are listed: int32."""
-        found = np.empty(count, dtype=np.int32)
-        cdef int32_t[::1] out = found
-        if 0 < count <= MAX_LISTED:
-            memcpy(&out[0], self.tokens, 4 * count)
-        return found
 
     cdef int64_t make_mask(self, int64_t row, bint with_ends) except? -9:
         if self.divisions.bytes_kept() > self.limit:
@@ -442,38 +426,3 @@ cdef class PushdownMasks(RowDivisions):
         if 0 <= self.listed <= MAX_LISTED and self.bound_left < 0 and self.due.empty():
             return self.listed
         return -1
-
-
-class Filler:
-    """Fills masks for machines in one way. Not thread-safe: the lock of the machine's pool is held."""
-
-    def __init__(self, divides=True, use_subtrees=True):
-        self._divides = divides
-        self._subtrees = SUBTREE if divides and use_subtrees else MAX_TRIE_NODES
-
-    def fill(self, machine, row):
-        """The tokens that may be read from a row, int32 words; no end or special tokens."""
-        out = np.zeros((machine.pool.masks.trie.size + 31) // 32, dtype=np.int32)
-        self.write(machine, row, out, nullcontext(), with_ends=False)
-        return out
-
-    def write(self, machine, row, out, working, with_ends=True):
-        """Write the tokens that may be read from a row into `out`, which fits.
-
-        `working`: the budget. `with_ends`: end tokens, too, if the text may end. Returns (how many tokens the mask has,
-        or -1: it is not narrow, or nobody has listed them; its signature). If they are listed, the pool's builder has
-        them until the next mask.
-        """
-        pool = machine.pool
-        builder = pool.masks
-        with working:
-            count = builder.write(machine, row, out, self._divides, self._subtrees, with_ends)
-        signature = builder.signature
-        left = builder.bound_left
-        if left >= 0:  # tokens that stay inside a string, but have more characters than it may still have
-            short = pool.lengths.short_tokens(builder.bound_state, left).view(np.int32)
-            np.bitwise_and(out, short[: len(out)], out=out)
-            signature ^= 1 + left
-        if count < 0:
-            builder.divide_due()
-        return count, signature

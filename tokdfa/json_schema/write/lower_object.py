@@ -18,12 +18,13 @@ from weakref import proxy
 
 from tokdfa.core.budget import spend
 from tokdfa.json_schema.sets.string_set import StringSet
-from tokdfa.json_schema.solve.clauses import ANY_STRING, LOOKUP_WORK
+from tokdfa.json_schema.solve.clauses import ANY_STRING
 from tokdfa.json_schema.solve.object_plan import plan_object
 from tokdfa.json_schema.solve.object_states import Members, ObjectStates
 from tokdfa.json_schema.write.lower_value import NAME_BYTES, NAME_WORK, ValueWriter
+from tokdfa.json_schema.write.members import write_members
 from tokdfa.program.builder import split_names
-from tokdfa.program.program import ANY, CALL, NAMES, RETURN_PLACE, TERMINAL
+from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +105,7 @@ class ObjectWriter(ValueWriter):
         others, after, more = self._others(plan, table) if plan.kinds else (([], -1), self.close_object, -1)
         starts = [more] if more >= 0 else []
         if plan.names:
-            places = self._declared(plan, table, others, after, more)
+            places = write_members(self, plan, table, *others, after, more)
             if first != plan.names[: len(first)] and not others[0]:
                 _RequiredFirst(self, plan, table, places, [plan.names.index(name) for name in first]).write()
             starts = [places[0][0]]
@@ -116,77 +117,17 @@ class ObjectWriter(ValueWriter):
         """(what `_other_names` returns, the place after any member, the first of other members): a loop of members
         with undeclared names.
         """
-        code, alternatives, close = self.code, self.alternatives, self.close_object
-        loop = self.frame("more members")
+        loop, tables = self.frame("more members"), [(table, 0)] if table >= 0 else []
         after = self.call(loop, RETURN_PLACE)
-        (kind, *more_kinds) = plan.kinds
-        if more_kinds or kind.names is not ANY_STRING or table < 0:
-            kinds = [self.read(self.colon, self.value(kind.value, after)) for kind in plan.kinds]
-            tables = [(table, 0)] if table >= 0 else []
-            more = self.member(plan, tables, 0, (), kinds)
-            self.entries[loop] = self.any_of([self.read(self.comma, more), close])
-            return self._other_names(plan, tables, kinds), after, more
-        # as above, of what most objects are, with fewer calls
-        value = self.value(kind.value, after)
-        place, begin, choice = len(code) // 3, len(self.arguments), len(alternatives)
-        code.extend((TERMINAL, self.colon, value, TERMINAL, self.string_terminal, place, NAMES, begin, 0))
-        self.arguments.extend((table, len(plan.names) + len(plan.excluded), -1, place + 1, begin))
-        code.extend((TERMINAL, self.comma, place + 2, ANY, choice, choice + 2))
-        alternatives.extend((close, place + 3))
-        self.entries[loop] = place + 4
-        return ([], place + 1), after, place + 2
-
-    def _declared(
-        self, plan: ObjectPlan, table: int, others: tuple[list[int], int], after: int, more: int
-    ) -> list[tuple[int, int]]:
-        """The declared members of an object in order: for each the place of its name, and that of what follows the
-        member before it, which is a comma, or the end, if it may be here. Last, `more` and `after`.
-
-        `others`: the places of other names, which may come where all required ones have been, as `_other_names` has
-        them; `after`: the place after the last member; `more`: that of other names after all declared ones, or -1.
-        What `read`, `names` and `any_of` would write one by one, with fewer calls, and with one list of targets for all
-        windows: O(members).
-        """
-        code, arguments, alternatives, known = self.code, self.arguments, self.alternatives, self._readers
-        close, comma, colon, (beside, other) = self.close_object, self.comma, self.colon, others
-        is_done, reach, window = True, len(plan.states) - 1, other
-        places = [(more, after)]
-        targets = self.reserve_targets(len(plan.states))
-        for k in range(reach, -1, -1):
-            state = plan.states[k]
-            readers = known.get(state) or self.readers(state)
-            if readers is not None and len(readers) == 1:
-                value, number = len(code) // 3, readers[0]
-                code.extend((TERMINAL, number, after) if number >= 0 else (CALL, ~number, after))
-                key = value + 2
-            else:
-                value = self.scalar(state, after) if readers is None else self.value(state, after)
-                key = len(code) // 3 + 1
-            if plan.required[k]:
-                is_done, reach, window = False, k, -1
-            arguments[targets + k] = key - 1
-            code.extend((TERMINAL, colon, value, NAMES, len(arguments), 0))
-            arguments.extend((table, k, reach, window, targets + k))
-            after = key + 1
-            if is_done:
-                if beside:
-                    spend(LOOKUP_WORK * len(beside))
-                    key = self.any_of([*beside, key])
-                    after = len(code) // 3
-                begin = len(alternatives)
-                alternatives.extend((close, after))
-                code.extend((TERMINAL, comma, key, ANY, begin, begin + 2))
-                after += 1
-            else:
-                code.extend((TERMINAL, comma, key))
-            places.append((key, after))
-        places.reverse()
-        return places
+        kinds = [self.read(self.colon, self.value(kind.value, after)) for kind in plan.kinds]
+        more = self.member(plan, tables, 0, (), kinds)
+        self.enter(loop, self.any_of([self.read(self.comma, more), self.close_object]))
+        return self._other_names(plan, tables, kinds), after, more
 
 
 class _RequiredFirst:
     """The code of a plan's members of which some come first: those of the indices `first`, in this order, which is not
-    that of the plan. `places`: what `ObjectWriter._declared` returned.
+    that of the plan. `places`: what `write_members` returned.
     """
 
     def __init__(

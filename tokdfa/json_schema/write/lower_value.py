@@ -14,8 +14,6 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Self
 from weakref import proxy
 
-import numpy as np
-
 from tokdfa.core.budget import is_spent, spend
 from tokdfa.errors import LimitExceeded, SchemaUnsupported
 from tokdfa.json_schema.sets.blanks import FEW_BLANKS, FEW_STATES, check_blanks, limit_blanks
@@ -25,7 +23,7 @@ from tokdfa.json_schema.sets.string_set import EXPLICIT_STATES, string_automaton
 from tokdfa.json_schema.solve.clauses import ANY_STRING, FALSE, NULL, TRUE, Shape, State
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import SPELLED_BY, read_characters
-from tokdfa.program.program import CALL, RETURN_PLACE, TERMINAL, Terminal
+from tokdfa.program.program import RETURN_PLACE, TERMINAL, Terminal
 from tokdfa.regex.lazy_dfa import LazyDfa
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ class ValueWriter(ProgramBuilder, ABC):
             self.read(self._sign("bare" + sign, re.escape(sign)), RETURN_PLACE) for sign in "}]"
         )
         #: State -> what reads its values, wherever they stand: numbers of terminals, or ~number of a frame.
-        self._readers: dict[State, list[int]] = {}
+        self.readers_of: dict[State, list[int]] = {}
         #: The same of shapes that many states have, by identity.
         self._plain: dict[int, list[int]] = {}
         #: Strings whose lengths are counted, and the place after them -> the place at which they are read.
@@ -91,7 +89,7 @@ class ValueWriter(ProgramBuilder, ABC):
         """A writer of the same spelling for another schema, that begins with what this one has written."""
         made = self.copy()
         made.oracle, made.may_wait, made._waiting = oracle, set(), []
-        made._readers, made._counted = self._readers.copy(), {}
+        made.readers_of, made._counted = self.readers_of.copy(), {}
         made._any_frames, made._noted, made.open_names = len(made.entries), len(made.code) // 3, "none"
         return made
 
@@ -102,7 +100,7 @@ class ValueWriter(ProgramBuilder, ABC):
         """
         self.value(state, RETURN_PLACE)
         self.write_waiting()
-        readers = self._plain[id(self.oracle.shape_of(state))] = self._readers[state]
+        readers = self._plain[id(self.oracle.shape_of(state))] = self.readers_of[state]
         if readers[0] < 0:
             self.frame_names[~readers[0]] = name
 
@@ -136,11 +134,9 @@ class ValueWriter(ProgramBuilder, ABC):
         O(instructions). What a plan leaves open is noted where its object is written.
         """
         if self.oracle.distinct and self.open_names == "none":
-            code = np.frombuffer(self.code, dtype=np.int32).reshape(-1, 3)[self._noted :]
-            if bool(((code[:, 0] == CALL) & (code[:, 1] < self._any_frames)).any()):
+            if self.calls_below(self._noted, self._any_frames):
                 self.open_names = "endless"
-            self._noted += len(code)
-            del code  # an array that others refer to cannot grow
+            self._noted = len(self.code) // 3
 
     def _sign(self, label: str, pattern: str) -> int:
         """The terminal of some punctuation."""
@@ -148,7 +144,7 @@ class ValueWriter(ProgramBuilder, ABC):
 
     def value(self, state: State, following: int) -> int:
         """The place at which a value of a state is read, before `following`."""
-        readers = self._readers.get(state) or self.readers(state)
+        readers = self.readers_of.get(state) or self.readers(state)
         if readers is None:
             return self.scalar(state, following)
         if len(readers) == 1:  # as most have
@@ -167,14 +163,14 @@ class ValueWriter(ProgramBuilder, ABC):
                 break
             texts.append(code[3 * place + 1])
         else:
-            self._readers[state] = texts
+            self.readers_of[state] = texts
         return self.any_of(places)
 
     def readers(self, state: State) -> list[int] | None:
         """What reads values of a state wherever they stand; None if that has to be written for each place, or was not
         written yet.
         """
-        found = self._readers.get(state)
+        found = self.readers_of.get(state)
         if found is None:
             shape = self.oracle.shape_of(state)
             found = self._plain.get(id(shape))
@@ -184,7 +180,7 @@ class ValueWriter(ProgramBuilder, ABC):
                 frame = self.frame(partial(_name, self.oracle.document, state))
                 self._waiting.append((frame, state))
                 found = [~frame]
-            self._readers[state] = found
+            self.readers_of[state] = found
         return found
 
     def scalars(self, state: State, shape: Shape, following: int) -> list[int]:
