@@ -162,9 +162,11 @@ class Steps:
         for step in range(WALK if planned is None else len(planned)):
             what = f"mask {number}.{step}" if number or step else "first mask"
             self._timed(what, matcher.fill_mask, self.mask)
-            tokens = [token for token in tokdfa.mask_to_ids(self.mask).tolist() if token not in ends]
-            token = planned[step] if planned else rng.choice(tokens or [-1])
-            if token not in tokens:
+            if planned is not None:
+                token = planned[step]
+            else:
+                token = rng.choice([one for one in tokdfa.mask_to_ids(self.mask).tolist() if one not in ends] or [-1])
+            if token < 0 or not tokdfa.mask.contains(self.mask, token):
                 return
             self._timed(f"advance {number}.{step}", matcher.advance, token)
 

@@ -86,8 +86,8 @@ class Backend(ABC):
 
     def __init__(self, vocab: Vocabulary | Tokenizer, **options: Any) -> None:
         self.vocab: Vocabulary = as_vocabulary(vocab)
-        known = _options_of(type(self))
-        self.settings: dict[str, Any] = {name: option.default for name, option in known.items()}
+        known, defaults = _options_of(type(self))
+        self.settings: dict[str, Any] = defaults.copy()
         for name, value in options.items():
             if name not in known:
                 raise UnknownNameError(f"option of backend {self.name}", name, known)
@@ -95,7 +95,7 @@ class Backend(ABC):
         self.compile_budget, self.step_budget = self._budget("compile"), self._budget("step")
         #: The options that were given and bound no work.
         self._unlimited = tuple(
-            (name, str(self.settings[name])) for name in sorted(options) if known[name] not in BUDGET_OPTIONS
+            [(name, str(self.settings[name])) for name in sorted(options) if known[name] not in BUDGET_OPTIONS]
         )
 
     def __repr__(self) -> str:
@@ -188,9 +188,10 @@ class Backend(ABC):
 
 
 @cache
-def _options_of(backend: type[Backend]) -> dict[str, Option]:
-    """The options of a strategy by name."""
-    return {option.name: option for option in backend.options}
+def _options_of(backend: type[Backend]) -> tuple[dict[str, Option], dict[str, Any]]:
+    """The options of a strategy by name, and their defaults."""
+    known = {option.name: option for option in backend.options}
+    return known, {name: option.default for name, option in known.items()}
 
 
 _costs: WeakKeyDictionary[Vocabulary, Costs] = WeakKeyDictionary()

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tokdfa.errors import ConstraintWarning
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _collected: ContextVar[dict[Any, None] | None] = ContextVar("notices", default=None)
 _PACKAGE = str(Path(__file__).parent.parent)
@@ -24,18 +20,21 @@ _PACKAGE = str(Path(__file__).parent.parent)
 SHOWN = 3
 
 
-@contextmanager
-def collecting() -> Iterator[dict[Any, None]]:
-    """The notices of a block as they come, each once; those of a block inside another belong to both."""
-    found: dict[Any, None] = {}
-    outer = _collected.get()
-    token = _collected.set(found)
-    try:
-        yield found
-    finally:
-        _collected.reset(token)
-        if outer is not None:
-            outer |= found
+class collecting:  # noqa: N801 - used as a verb: with collecting() as found
+    """The notices of a block as they come, each once, in a dict; those of a block inside another belong to both."""
+
+    __slots__ = ("_found", "_outer")
+
+    def __enter__(self) -> dict[Any, None]:
+        self._found: dict[Any, None] = {}
+        self._outer = _collected.get()
+        _collected.set(self._found)
+        return self._found
+
+    def __exit__(self, *error: object) -> None:
+        _collected.set(self._outer)
+        if self._outer is not None:
+            self._outer |= self._found
 
 
 def note(notice: Any) -> None:

@@ -45,7 +45,7 @@ class Costs:
 
     def check(self, key: Hashable, account: spending) -> None:
         """Refuse what is known to take more than the budget of an account."""
-        known = self._known.get(key)
+        known = self._known.get(key) if self._known else None  # to hash a schema takes its time
         if known is None:
             return
         if known.error is not None and known.budget == account.budget:
@@ -62,7 +62,7 @@ class Costs:
 
     def done(self, key: Hashable, account: spending) -> None:
         """Note the work of what was done."""
-        if account.work_done >= LONG_WORK or key in self._known:
+        if account.work_done >= LONG_WORK or (self._known and key in self._known):
             self._note(key, Cost(work=account.work_done))
 
     def _note(self, key: Hashable, cost: Cost) -> None:

@@ -205,11 +205,10 @@ class AutomatonTable(StateTable):
         LimitExceeded; what was not made is UNKNOWN still.
         """
         wanted = np.array(states, dtype=np.int32)
-        for state in self._waiting.keys() & wanted.tolist():
-            self._make_waiting(state)
-        wanted = wanted[self.owner[wanted] >= 0]
-        if len(wanted):
-            self.fill_lazy(wanted)
+        if self._waiting:
+            for state in self._waiting.keys() & wanted.tolist():
+                self._make_waiting(state)
+        self.fill_lazy(wanted)
 
     def class_of(self, state: int) -> int:
         """The state that stands for the division class of this one."""

@@ -50,3 +50,12 @@ def count_characters(
     """How many characters each token begins from a state on, and an end needs then; 0 where the string is not open
     any more; the last entry means nothing: int16. `closing`: marked by how many stand before a quote.
     """
+
+def mark_characters(
+    trie: TokenTrie | TrieParts,
+    start: int,
+    states: StateTable | States,
+    numbers: npt.NDArray[np.bool_],
+    closing: npt.NDArray[np.bool_],
+) -> None:
+    """Mark the numbers that `count_characters` finds, without 0: bool, shape (longest token + 2,)."""

@@ -59,7 +59,7 @@ class TokenLengths:
         begun, closing = (np.zeros(self.trie.depth_limit + 2, dtype=np.bool_) for _ in range(2))
         begun[0] = True
         for state in range(automaton.state_count):
-            begun[count_characters(self.trie, state, states, closing)[: self.trie.size]] = True
+            mark_characters(self.trie, state, states, begun, closing)
         begun |= closing
         counts, closings = np.flatnonzero(begun), np.flatnonzero(closing)
         lefts, needs = np.arange(counts.max()), np.arange(closings.max(initial=0) + 1)
@@ -104,6 +104,20 @@ def count_characters(trie, int32_t start, states, closing):
     """How many characters each token begins from a state on, and an end needs then; 0 where the string is not open
     any more; the last entry means nothing: int16. `closing`: marked by how many stand before a quote.
     """
+    counts = np.zeros(trie.size + 1, dtype=np.int16)
+    cdef int16_t[::1] out = counts
+    walk(trie, start, states, closing, &out[0], NULL)
+    return counts
+
+
+def mark_characters(trie, int32_t start, states, numbers, closing):
+    """Mark the numbers that `count_characters` finds, without 0: bool, shape (longest token + 2,)."""
+    cdef uint8_t[::1] marks = numbers.view(np.uint8)
+    walk(trie, start, states, closing, NULL, &marks[0])
+
+
+cdef int walk(trie, int32_t start, states, closing, int16_t* counts, uint8_t* numbers) except -1:
+    """`count_characters` into `counts`, and `mark_characters` into `numbers`; one of them is NULL."""
     cdef const uint64_t[::1] nodes = trie.nodes
     cdef const int32_t[::1] transitions = states.transitions
     cdef const uint8_t[::1] flags = states.flags
@@ -111,10 +125,9 @@ def count_characters(trie, int32_t start, states, closing):
     cdef uint8_t[::1] before_quote = closing.view(np.uint8)
     cdef vector[int32_t] path
     cdef vector[int16_t] begun
-    cdef uint64_t here = 0, node, depth
+    cdef uint64_t here = 0, node, depth, size = trie.size
     cdef int64_t state, target
-    counts = np.zeros(trie.size + 1, dtype=np.int16)
-    cdef int16_t[::1] out = counts
+    cdef int16_t count
     path.resize(trie.depth_limit + 2)
     begun.resize(trie.depth_limit + 2)
     path[0] = start
@@ -130,6 +143,10 @@ def count_characters(trie, int32_t start, states, closing):
             continue
         path[depth + 1] = <int32_t>target
         begun[depth + 1] = <int16_t>(begun[depth] + characters[state, BEGINS])
-        out[node >> 43] = <int16_t>(begun[depth + 1] + characters[target, LEAST])
+        count = <int16_t>(begun[depth + 1] + characters[target, LEAST])
+        if counts != NULL:
+            counts[node >> 43] = count
+        elif node >> 43 < size:
+            numbers[count] = True
         here += 1
-    return counts
+    return 0

@@ -72,6 +72,9 @@ PATTERNS = (
 )
 #: Pairs of states that are followed at most; then the slice is not used.
 MAX_PAIRS = 256
+#: A slice is made for a state that can read so many bytes of it. At most so many automata of slices are made at once,
+#: at 1 ms each; the slices of the others are left to states that come later.
+FIRST_BYTES, BEGUN_AT_ONCE = 8, 3
 #: Slices of fewer tokens are not used.
 LEAST_TOKENS = 1_024
 #: The place of each byte in a row of the table of automata.
@@ -130,17 +133,23 @@ class Slices:
     def within(self, state: int) -> int:
         """The division of the largest slice that is inside of the division by a state, with its kind; or -1.
 
-        With OWN, none is made for it, as that takes longer than the division without one. Makes rows of a lazy
-        automaton that this division needs. Raises what making a row raises.
+        A slice that is not made yet is made if the state reads its first bytes. With OWN, none is made, as that takes
+        longer than the division without one. Makes rows of a lazy automaton that this division needs. Raises what
+        making a row raises.
         """
         if state & OWN and not self.made:
             return -1
         automata, here = self._automata, state & STATE_PART
         if automata.transitions[256 * here] == UNKNOWN:
-            automata.fill_rows([here])
-        left = ~self._bytes_of(here)
+            automata.fill_row(here)
+        left, begun = ~self._bytes_of(here), 0
         for pattern in reversed(PATTERNS):
-            if (state & OWN and pattern not in self.made) or self._start(pattern)[1] & left:
+            is_made = pattern in self.made
+            if not is_made and pattern not in self._starts:
+                begun += 1
+            if begun > BEGUN_AT_ONCE or (state & OWN and not is_made) or self._start(pattern)[1] & left:
+                continue
+            if not is_made and not self.reads(state, self._start(pattern)[0], FIRST_BYTES):
                 continue
             found = self._slice(pattern)
             if found is not None and self.reads(state, found.state, found.longest):
@@ -178,7 +187,7 @@ class Slices:
             return table, table, Limits(automata.flags, refused)
 
         found = self._pairs.search(
-            state & STATE_PART, start, tables, lambda missing: automata.fill_rows([missing]), depth
+            state & STATE_PART, start, tables, automata.fill_row, depth
         )
         return found == INSIDE
 

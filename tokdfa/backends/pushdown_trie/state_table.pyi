@@ -63,5 +63,9 @@ class StateTable:
         """
     def add_lazy(self, automaton: LazyDfa, shortest: bool) -> int:
         """Enter a lazy automaton; the state of the table that is its start. Raises LimitExceeded."""
+    def fill_row(self, state: int) -> None:
+        """Make the transitions of one state known. Raises LimitExceeded; it is UNKNOWN then."""
     def fill_lazy(self, states: Int32) -> None:
-        """Make the transitions of states of lazy automata. Raises LimitExceeded; rows not made are UNKNOWN."""
+        """Make the transitions of those states that lazy automata own. Raises LimitExceeded; rows not made are
+        UNKNOWN.
+        """

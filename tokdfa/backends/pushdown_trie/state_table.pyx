@@ -224,19 +224,25 @@ cdef class StateTable:
         self.fill_rows([state])
         return 0
 
+    def fill_row(self, int64_t state):
+        """Make the transitions of one state known, as `fill_rows`."""
+        if not 0 <= state < self.state_count:
+            raise IndexError(f"there is no state {state}")
+        self.make_row(state)
+
     def fill_rows(self, states):
         """Make the transitions of states known. Raises LimitExceeded; what was not made is UNKNOWN still."""
         raise NotImplementedError
 
     def fill_lazy(self, states):
-        """Make the transitions of states of lazy automata (int32); rows that are known stay as they are.
+        """Make the transitions of those states (int32) that lazy automata own; rows that are known stay as they are.
 
         Raises LimitExceeded; rows that were not made are UNKNOWN.
         """
         cdef const int32_t[::1] chosen
         states = np.unique(states)
         owners = self.owner[states]
-        for number in np.unique(owners).tolist():
+        for number in np.unique(owners[owners >= 0]).tolist():
             chosen = states[owners == number]
             self.fill_of(number, &chosen[0], chosen.shape[0])
 

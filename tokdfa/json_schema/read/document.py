@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tokdfa.core.budget import spend
-from tokdfa.core.locks import cached_property
 from tokdfa.errors import SchemaError, SchemaUnsupported, TokdfaError
 
 if TYPE_CHECKING:
@@ -149,6 +148,7 @@ class Document:
         self.asserts = asserts
         #: What any keyword is looked for in.
         self.text = text + registry
+        self._may_have_any = self._has_hidden_keywords()
         spend(NS_PER_CHARACTER * len(self.text), BYTES_PER_CHARACTER * len(self.text))
         # it is known to be JSON, so nothing comes behind; `decode` would look
         root, _ = _DECODER.raw_decode(text.lstrip(_BLANKS))
@@ -216,8 +216,7 @@ class Document:
         """Whether the keyword may stand somewhere that references lead to, in a metaschema as well."""
         return f'"{keyword}"' in self.text or self._may_have_any
 
-    @cached_property
-    def _may_have_any(self) -> bool:
+    def _has_hidden_keywords(self) -> bool:
         """Whether there may be keywords that the text does not spell plainly."""
         text = self.text
         if "\\u00" in text and _ESCAPED.search(text) is not None:

@@ -23,7 +23,6 @@ from tokdfa.json_schema.solve.object_plan import plan_object
 from tokdfa.json_schema.solve.object_states import Members, ObjectStates
 from tokdfa.json_schema.write.lower_value import NAME_BYTES, NAME_WORK, ValueWriter
 from tokdfa.json_schema.write.members import write_members
-from tokdfa.program.builder import split_names
 from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
@@ -48,13 +47,13 @@ class ObjectWriter(ValueWriter):
         if self.oracle.distinct and plan.may_repeat:
             self.open_names = "limited" if plan.is_limited or self.open_names == "limited" else "endless"
         is_plain = plan.most is None and plan.least <= sum(plan.required) and not clause.demands and not clause.choices
-        is_one_table = len(split_names(plan.names + plan.excluded)) <= 1
-        if is_plain and is_one_table and not plan.remembered and not (self.any_order and plan.names):
+        tables = self._tables_of(plan)
+        if is_plain and len(tables) <= 1 and not plan.remembered and not (self.any_order and plan.names):
             is_fixed = self.oracle.compares and not plan.kinds  # see `tokdfa.json_schema.solve.unique_items`
-            return self._chain(plan, () if is_fixed else clause.required)
-        return _StateLowering(self, clause, plan).lower()
+            return self._chain(plan, tables, () if is_fixed else clause.required)
+        return _StateLowering(self, clause, plan, tables).lower()
 
-    def tables_of(self, plan: ObjectPlan) -> list[tuple[int, int]]:
+    def _tables_of(self, plan: ObjectPlan) -> list[tuple[int, int]]:
         """The tables of the names that a plan speaks of, and the index of the first name of each; names that cannot be
         there come last.
         """
@@ -99,10 +98,10 @@ class ObjectWriter(ValueWriter):
                 places.append(text)
         return places, other
 
-    def _chain(self, plan: ObjectPlan, first: tuple[str, ...]) -> int:
+    def _chain(self, plan: ObjectPlan, tables: list[tuple[int, int]], first: tuple[str, ...]) -> int:
         """A plain object; `first`: names that may come first, in this order, if all others are of one kind."""
-        table = next((table for table, _ in self.tables_of(plan)), -1)
-        others, after, more = self._others(plan, table) if plan.kinds else (([], -1), self.close_object, -1)
+        table = tables[0][0] if tables else -1
+        others, after, more = self._others(plan, tables) if plan.kinds else (([], -1), self.close_object, -1)
         starts = [more] if more >= 0 else []
         if plan.names:
             places = write_members(self, plan, table, *others, after, more)
@@ -113,16 +112,17 @@ class ObjectWriter(ValueWriter):
             starts.append(self.no_member)
         return self.read(self.brace, self.any_of(starts))
 
-    def _others(self, plan: ObjectPlan, table: int) -> tuple[tuple[list[int], int], int, int]:
+    def _others(self, plan: ObjectPlan, tables: list[tuple[int, int]]) -> tuple[tuple[list[int], int], int, int]:
         """(what `_other_names` returns, the place after any member, the first of other members): a loop of members
-        with undeclared names.
+        with undeclared names, of one table at most.
         """
-        loop, tables = self.frame("more members"), [(table, 0)] if table >= 0 else []
+        loop = self.frame("more members")
         after = self.call(loop, RETURN_PLACE)
         kinds = [self.read(self.colon, self.value(kind.value, after)) for kind in plan.kinds]
-        more = self.member(plan, tables, 0, (), kinds)
+        places, other = self._other_names(plan, tables, kinds)
+        more = self.any_of(places if other < 0 else [*places, self.names(tables[0][0], 0, -1, (), other)])
         self.enter(loop, self.any_of([self.read(self.comma, more), self.close_object]))
-        return self._other_names(plan, tables, kinds), after, more
+        return (places, other), after, more
 
 
 class _RequiredFirst:
@@ -202,11 +202,12 @@ def _runs(targets: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
 class _StateLowering:
     """The code of one object whose members are counted, demanded, or come in any order."""
 
-    def __init__(self, writer: ObjectWriter, clause: ObjectClause, plan: ObjectPlan) -> None:
+    def __init__(
+        self, writer: ObjectWriter, clause: ObjectClause, plan: ObjectPlan, tables: list[tuple[int, int]]
+    ) -> None:
         self.writer: ObjectWriter = proxy(writer)
-        self.plan = plan
+        self.plan, self.tables = plan, tables
         self.states = ObjectStates(writer.oracle, clause, plan, writer.any_order)
-        self.tables = writer.tables_of(plan)
         self._places: dict[Members, int] = {}
 
     def lower(self) -> int:
