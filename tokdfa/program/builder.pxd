@@ -5,6 +5,10 @@ from libcpp.vector cimport vector
 from tokdfa.core.interning cimport Contents
 
 
+# Where a number of an array of int32 is, until more is added.
+cdef int32_t* number_at(array numbers, Py_ssize_t place) noexcept
+
+
 cdef class GrowingCode:
     cdef object __weakref__
     cdef public list terminals

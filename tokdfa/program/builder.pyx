@@ -36,8 +36,7 @@ from tokdfa.program.program import (
 )
 
 
-cdef int32_t* at(array numbers, Py_ssize_t place) noexcept:
-    """Where a number of an array of int32 is, until more is added."""
+cdef int32_t* number_at(array numbers, Py_ssize_t place) noexcept:
     return <int32_t*>numbers.data.as_ints + place
 
 
@@ -45,7 +44,7 @@ cdef int append(array numbers, const int32_t* added, Py_ssize_t count) except -1
     """Append numbers to an array of int32."""
     cdef Py_ssize_t size = len(numbers)
     resize_smart(numbers, size + count)
-    memcpy(at(numbers, size), added, 4 * count)
+    memcpy(number_at(numbers, size), added, 4 * count)
     return 0
 
 
@@ -54,7 +53,7 @@ cdef object rows_of(array numbers):
     cdef object found = np.empty(len(numbers), dtype=np.int32)
     cdef int32_t[::1] out = found
     if out.shape[0]:
-        memcpy(&out[0], at(numbers, 0), 4 * out.shape[0])
+        memcpy(&out[0], number_at(numbers, 0), 4 * out.shape[0])
     return found
 
 
@@ -95,7 +94,7 @@ cdef class GrowingCode:
             if self.code[3 * place] == LAZY:
                 target = with_room(self.makes[self.code[3 * place + 1]])
                 append(self.alternatives, &target, 1)
-                instruction = at(self.code, 3 * place)
+                instruction = number_at(self.code, 3 * place)
                 instruction[0], instruction[2] = ANY, len(self.alternatives)
                 instruction[1] = instruction[2] - 1
                 append(self.written, &place, 1)
@@ -126,7 +125,7 @@ cdef class GrowingCode:
     def calls_below(self, int32_t first, int32_t frame):
         cdef int32_t place
         for place in range(first, len(self.code) // 3):
-            if at(self.code, 3 * place)[0] == CALL and at(self.code, 3 * place)[1] < frame:
+            if number_at(self.code, 3 * place)[0] == CALL and number_at(self.code, 3 * place)[1] < frame:
                 return True
         return False
 
@@ -265,7 +264,7 @@ cdef class ProgramBuilder(GrowingCode):
     def reserve_targets(self, Py_ssize_t count):
         cdef Py_ssize_t begin = len(self.arguments)
         resize_smart(self.arguments, begin + count)
-        memset(at(self.arguments, begin), 0, 4 * count)
+        memset(number_at(self.arguments, begin), 0, 4 * count)
         return begin
 
     def names_at(self, int32_t table, int32_t low, int32_t high, int32_t targets, int32_t other=-1):
@@ -286,12 +285,12 @@ cdef class ProgramBuilder(GrowingCode):
         cdef list found = [], waiting = [key] if key >= 0 else []
         while waiting:
             here = waiting.pop()
-            instruction = at(self.code, 3 * here)
+            instruction = number_at(self.code, 3 * here)
             if instruction[0] == ANY:
                 waiting += self.alternatives[instruction[1]:instruction[2]]
                 continue
             if instruction[0] == NAMES:
-                of_names = at(self.arguments, instruction[1])
+                of_names = number_at(self.arguments, instruction[1])
                 if of_names[NAMES_LOW] <= index <= of_names[NAMES_HIGH]:
                     low, high, begin = of_names[NAMES_LOW], of_names[NAMES_HIGH], of_names[NAMES_TARGETS]
                     changed = self.arguments[begin:begin + high - low + 1]

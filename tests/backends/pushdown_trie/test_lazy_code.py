@@ -13,7 +13,7 @@ from tests.backends.pushdown_trie import accepts
 from tests.backends.pushdown_trie.json_programs import TOKENS, check_same, machine_for, text_of
 from tokdfa import mask as masks
 from tokdfa.backends.base import Phases
-from tokdfa.backends.pushdown_trie import bound_program
+from tokdfa.backends.pushdown_trie import automaton_table
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
@@ -125,8 +125,8 @@ def following(machine: Machine, text: bytes) -> list[npt.NDArray[np.bool_]]:
 
 
 def test_an_interrupt_leaves_everything_usable():
-    """One at each line that binds code or exchanges arrays, while a text has code written: what is read is the same."""
-    modules, text = (bound_program.__file__,), text_for(3)
+    """One at each line that writes code, or makes automata for it, while a text is read: what is read is the same."""
+    modules, text = (automaton_table.__file__, __file__), text_for(3)
     depth, at, is_done = 4, 0, False
     pool = Pool(TOKENS)
     whole = Machine(nested_program(depth, False), pool)

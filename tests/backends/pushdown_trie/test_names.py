@@ -18,7 +18,7 @@ from tests.backends.pushdown_trie.json_programs import (
     text_of,
 )
 from tests.json_schema.spellings import LETTERS, meaning, spelled, words
-from tokdfa.backends.pushdown_trie import names as name_items
+from tokdfa.backends.pushdown_trie import name_tries
 from tokdfa.backends.pushdown_trie.filler import Filler
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.program.builder import ProgramBuilder
@@ -188,6 +188,6 @@ def test_what_is_refused(monkeypatch):
     place = builder.names(table, 0, 1, [0, 0])
     with pytest.raises(UnsupportedConstraint, match="lexer=any"):
         builder.build(place, longest=True)
-    monkeypatch.setattr(name_items, "MAX_NAME_NODES", 2)
+    monkeypatch.setattr(name_tries, "MAX_NAME_NODES", 2)
     with pytest.raises(LimitExceeded, match="more than 2 characters"):
         machine_for(builder.build(place))

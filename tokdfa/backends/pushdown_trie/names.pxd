@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from tokdfa.backends.pushdown_trie.rows cimport Name
+from tokdfa.backends.pushdown_trie.name_tries cimport Name
 from tokdfa.backends.pushdown_trie.stacks cimport Stacks
 
 

@@ -24,44 +24,18 @@ worth is decided at its closing quote.
 *Masks.* The string state says how much of the vocabulary stays inside the string: whatever a token does there, in the
 trie or out of it, it can go on if the string can. Only a closing quote is different, since a name may be refused: so
 the division is one that counts tokens as inside only if the terminal is not complete after them (`strict`).
-
-Layout: ``names`` int32, shape (nodes, `NAME_COLUMNS`), all tables one after another, each in level order with siblings
-in ascending order; ``order`` int32 likewise; ``tables`` int32, shape (tables, 3): where a table's nodes begin, where
-its order begins, and whether only needed escapes may be used. Cost: about 20 ns a character.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memset
-from libcpp.vector cimport vector
 
-from tokdfa.backends.pushdown_trie.rows cimport Name, NameTrie, place_of, stack_of, state_of
+from tokdfa.backends.pushdown_trie.name_tries cimport Name, NameTrie
+from tokdfa.backends.pushdown_trie.rows cimport place_of, stack_of, state_of
 from tokdfa.backends.pushdown_trie.state_table cimport ENDS
-from tokdfa.core.border cimport int32_array
 from tokdfa.core.byte_sets cimport add_byte, drop_byte
-from tokdfa.program.operations cimport COUNTED, NAMES_HIGH, NAMES_LOW, NAMES_OTHER, NAMES_TABLE, NAMES_TARGETS, TERMINAL
+from tokdfa.program.operations cimport NAMES_HIGH, NAMES_LOW, NAMES_OTHER, NAMES_TABLE, NAMES_TARGETS
 from tokdfa.vocabulary.byte_table cimport DEAD
 
-import numpy as np
-
-from tokdfa.errors import LimitExceeded
 from tokdfa.program import json_text
-
-#: Columns of a node: its character, -1 for the second number of the node before; its parent (-1: the root); its first
-#: child, and the one past the last; the interval of names below it in ascending order; their least and greatest index;
-#: the index of the name that ends here, or -1.
-N_CHARACTER, N_PARENT, N_FIRST, N_PAST, N_LOW, N_HIGH, N_LEAST, N_MOST, N_NAME = range(9)
-NAME_COLUMNS = 9
-#: Columns of a table.
-T_NODES, T_ORDER, T_NEEDED = range(3)
-TABLE_COLUMNS = 3
-#: Nodes of a table: an item has 21 bits for a state.
-MAX_NAME_NODES = 233_016
-
-
-cdef extern from "Python.h":
-    int PyUnicode_KIND(object text)
-    void* PyUnicode_DATA(object text)
-    int32_t PyUnicode_READ(int kind, const void* data, Py_ssize_t place) nogil
 
 
 cdef enum:
@@ -82,115 +56,6 @@ cdef enum:
 globals().update(START=START, AT_ROOT=AT_ROOT, PHASES=PHASES)
 
 cdef int64_t BODY = json_text.BODY
-
-
-cdef struct Text:  # a text of somebody else: how many bytes its characters take, where they are, how many there are
-    int kind
-    void* data
-    int64_t length
-
-
-def bind_code(code, starts, tables):
-    """Put states in place of the numbers of terminals; (whether there is a COUNTED, names, order, tables), the last
-    three of some tables, numbered from 0. Raises LimitExceeded for a table too large, before it changes `code`.
-
-    `code`: int32, shape (instructions, 3); `starts`: by terminal.
-    """
-    cdef vector[Name] nodes
-    cdef vector[int32_t] depths, order
-    cdef vector[Text] texts
-    cdef int64_t widest = 0, first = 0, place, used, number, index
-    cdef bint has_counted = False
-    cdef int32_t[:, ::1] instructions = code, entered
-    found = np.zeros((len(tables), TABLE_COLUMNS), dtype=np.int32)
-    cdef int32_t[:, ::1] columns = found
-    for number, table in enumerate(tables):
-        used = nodes.size()
-        columns[number, 0], columns[number, 1], columns[number, 2] = used, first, table.escapes == "needed"
-        texts.clear()
-        for index in table.order:
-            order.push_back(index)
-            texts.push_back(text_of(table.names[index]))
-        add_table(nodes, depths, texts, order.data() + first)
-        first = order.size()
-        widest = max(widest, <int64_t>nodes.size() - used)
-    if widest > MAX_NAME_NODES:
-        raise LimitExceeded(
-            f"names that may stand at one place have more than {MAX_NAME_NODES} characters that none of them share;"
-            " use fewer or shorter ones",
-            limit="name_nodes",
-            value=MAX_NAME_NODES,
-        )
-    states = list(starts)
-    for place in range(instructions.shape[0]):
-        if instructions[place, 0] == TERMINAL:
-            instructions[place, 1] = states[instructions[place, 1]]
-        has_counted |= instructions[place, 0] == COUNTED
-    names = np.empty((nodes.size(), NAME_COLUMNS), dtype=np.int32)
-    entered = names
-    for place in range(<int64_t>nodes.size()):
-        (<Name*>&entered[place, 0])[0] = nodes[place]
-    return has_counted, names, int32_array(order), found
-
-
-cdef Text text_of(str text):
-    cdef Text found
-    found.kind, found.data, found.length = PyUnicode_KIND(text), PyUnicode_DATA(text), len(text)
-    return found
-
-
-cdef int32_t character_of(const Text& text, int64_t place) noexcept:
-    return PyUnicode_READ(text.kind, text.data, place)
-
-
-cdef int add_table(
-    vector[Name]& nodes, vector[int32_t]& depths, const vector[Text]& names, const int32_t* order
-) except -1:
-    """Add the trie of names that are given in ascending order. `order`: where each stands in its table."""
-    cdef int64_t base = nodes.size(), node = base, low, high, past, k
-    cdef int32_t depth, character, index
-    cdef Name one, blank
-    memset(&blank, 0, sizeof(Name))
-    depths.resize(base)
-    one = blank
-    one.parent, one.high = -1, <int32_t>names.size()
-    nodes.push_back(one)
-    depths.push_back(0)
-    while node < <int64_t>nodes.size():  # in level order: children are appended
-        if nodes[node].character < 0:
-            node += 1
-            continue
-        depth, low, high = depths[node], nodes[node].low, nodes[node].high
-        one = nodes[node]
-        one.least = one.most = order[low]
-        for k in range(low + 1, high):
-            index = order[k]
-            one.least, one.most = min(one.least, index), max(one.most, index)
-        one.name = -1
-        if names[low].length == depth:  # names that have this one as a beginning come after it
-            one.name = order[low]
-            low += 1
-        one.first = <int32_t>(nodes.size() - base)
-        nodes[node] = one
-        while low < high:
-            character = character_of(names[low], depth)
-            past = low + 1
-            while past < high and character_of(names[past], depth) == character:
-                past += 1
-            one = blank
-            one.character, one.parent = character, <int32_t>(node - base)
-            one.low, one.high = <int32_t>low, <int32_t>past
-            nodes.push_back(one)
-            depths.push_back(depth + 1)
-            if character > 0xFFFF:
-                memset(&one, 0xFF, sizeof(Name))
-                one.parent = <int32_t>(node - base)
-                nodes.push_back(one)
-                depths.push_back(depth + 1)
-            low = past
-        nodes[node].past = <int32_t>(nodes.size() - base)
-        node += 1
-    return 0
 
 
 cdef bint must_escape(int64_t code) noexcept nogil:

@@ -2,6 +2,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libcpp.algorithm cimport sort, unique
 from libcpp.vector cimport vector
 
+from tokdfa.backends.pushdown_trie.bound_program cimport Instruction, ProgramArrays
+from tokdfa.backends.pushdown_trie.name_tries cimport Name, NameTrie
 from tokdfa.backends.pushdown_trie.state_table cimport StateTable
 from tokdfa.core.byte_sets cimport ByteSet
 from tokdfa.core.interning cimport Contents
@@ -34,30 +36,6 @@ cdef enum:
     ROW_PLACE = -1
     # as how many items that are met one counts that is sorted into a row, or an entry into a stack
     SORTED_ITEMS = 16
-
-
-cdef struct Instruction:
-    int32_t operation
-    int32_t first
-    int32_t second
-
-
-cdef struct Name:  # a node of a trie of names (`names`)
-    int32_t character
-    int32_t parent
-    int32_t first
-    int32_t past
-    int32_t low
-    int32_t high
-    int32_t least
-    int32_t most
-    int32_t name
-
-
-cdef struct NameTrie:
-    int32_t nodes
-    int32_t order
-    int32_t needed
 
 
 cdef struct Reached:  # an item of a closure; its stack may be ~frame
@@ -154,8 +132,8 @@ cdef class Rows:
     cdef StateTable automata
     cdef readonly RowTables t
     cdef object spare
-    cdef readonly object code, alternatives, entries, arguments, tables, names, order
     # the program
+    cdef readonly ProgramArrays arrays
     cdef const Instruction* code_at
     cdef const int32_t* alternative
     cdef const int32_t* entry_of

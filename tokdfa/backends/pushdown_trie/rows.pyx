@@ -35,6 +35,10 @@ and other threads may read transitions while rows are made.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
+from tokdfa.backends.pushdown_trie.bound_program cimport (
+    ALTERNATIVES, ARGUMENTS, CODE, ENTRIES, NODES, ORDER, TABLES, Instruction, ProgramArrays,
+)
+from tokdfa.backends.pushdown_trie.name_tries cimport Name, NameTrie
 from tokdfa.program.operations cimport ANY, CALL, COUNTED, NAMES, RETURN, TERMINAL
 
 import mmap
@@ -77,10 +81,6 @@ class MachineFull(LimitExceeded):
             limit="table_mb",
             value=max_bytes >> 20,
         )
-
-
-cdef const int32_t* first_of(const int32_t[::1] numbers) noexcept:
-    return &numbers[0] if numbers.shape[0] else <const int32_t*>NULL
 
 
 cdef class RowTables:
@@ -193,23 +193,16 @@ cdef class Rows:
 
     cdef int take_program(self) except -1:
         """Read the program's arrays as they are now."""
-        cdef const int32_t[:, ::1] code, tables, names
-        cdef const int32_t[::1] alternatives, entries, arguments, order
+        cdef ProgramArrays arrays = self.bound.arrays
         cdef Frame unused
-        bound = self.bound
-        code, tables, names = bound.code, bound.tables, bound.names
-        alternatives, entries, arguments, order = bound.alternatives, bound.entries, bound.arguments, bound.order
         memset(&unused, 0, sizeof(Frame))
-        if self.t.frames.size() < <size_t>entries.shape[0]:
-            self.t.frames.resize(entries.shape[0], unused)
-        self.code, self.tables, self.names = bound.code, bound.tables, bound.names
-        self.alternatives, self.entries = bound.alternatives, bound.entries
-        self.arguments, self.order = bound.arguments, bound.order
-        self.code_at = <const Instruction*>&code[0, 0]
-        self.alternative, self.entry_of = first_of(alternatives), first_of(entries)
-        self.argument, self.order_of = first_of(arguments), first_of(order)
-        if tables.shape[0]:
-            self.table_at, self.name_at = <const NameTrie*>&tables[0, 0], <const Name*>&names[0, 0]
+        if <int64_t>self.t.frames.size() < arrays.room[ENTRIES]:  # for those, too, that are appended in place
+            self.t.frames.resize(arrays.room[ENTRIES], unused)
+        self.arrays = arrays
+        self.code_at = <const Instruction*>arrays.at(CODE)
+        self.alternative, self.entry_of = arrays.at(ALTERNATIVES), arrays.at(ENTRIES)
+        self.argument, self.order_of = arrays.at(ARGUMENTS), arrays.at(ORDER)
+        self.table_at, self.name_at = <const NameTrie*>arrays.at(TABLES), <const Name*>arrays.at(NODES)
         return 0
 
     cdef int write_code(self, int64_t place) except -1:
@@ -219,8 +212,36 @@ cdef class Rows:
 
     def follow_program(self):
         """Take the program as it is now, if what outgrew its arrays is in others."""
-        if self.code is not self.bound.code:
+        if self.arrays is not self.bound.arrays:
             self.take_program()
+
+    @property
+    def code(self):
+        return self.arrays.array(CODE)
+
+    @property
+    def alternatives(self):
+        return self.arrays.array(ALTERNATIVES)
+
+    @property
+    def entries(self):
+        return self.arrays.array(ENTRIES)
+
+    @property
+    def arguments(self):
+        return self.arrays.array(ARGUMENTS)
+
+    @property
+    def tables(self):
+        return self.arrays.array(TABLES)
+
+    @property
+    def names(self):
+        return self.arrays.array(NODES)
+
+    @property
+    def order(self):
+        return self.arrays.array(ORDER)
 
     @property
     def row_count(self):
@@ -240,8 +261,7 @@ cdef class Rows:
     @property
     def nbytes(self):
         """Memory of all tables in bytes, but for the pool's; tables used before count as large as they have grown."""
-        program = self.code, self.alternatives, self.entries, self.arguments, self.tables, self.names, self.order
-        return sum(array.nbytes for array in program) + self.t.bytes_held() + self.t.row_count * ROW_BYTES
+        return self.arrays.nbytes + self.t.bytes_held() + self.t.row_count * ROW_BYTES
 
     cdef int check_room(self) except -1:
         """Raise MachineFull if there is no room for another row and another stack; count memory that was taken."""

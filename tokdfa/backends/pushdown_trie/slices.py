@@ -186,9 +186,7 @@ class Slices:
             table = Table(automata.transitions, 256, _BYTES)
             return table, table, Limits(automata.flags, refused)
 
-        found = self._pairs.search(
-            state & STATE_PART, start, tables, automata.fill_row, depth
-        )
+        found = self._pairs.search(state & STATE_PART, start, tables, automata.fill_row, depth)
         return found == INSIDE
 
     def _slice(self, pattern: str) -> Slice | None:

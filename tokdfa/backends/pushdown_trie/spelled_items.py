@@ -15,16 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokdfa.backends.pushdown_trie.names import (
-    AT_ROOT,
-    N_CHARACTER,
-    N_HIGH,
-    N_LOW,
-    PHASES,
-    START,
-    T_NODES,
-    T_ORDER,
-)
+from tokdfa.backends.pushdown_trie.name_tries import N_CHARACTER, N_HIGH, N_LOW, T_NODES, T_ORDER
+from tokdfa.backends.pushdown_trie.names import AT_ROOT, PHASES, START
 from tokdfa.backends.pushdown_trie.spelled_states import is_plain_string, is_plain_table
 from tokdfa.core.budget import spend
 from tokdfa.program.program import (

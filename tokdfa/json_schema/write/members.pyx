@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t
 
-from tokdfa.program.builder cimport ProgramBuilder
+from tokdfa.program.builder cimport ProgramBuilder, number_at
 from tokdfa.program.operations cimport CALL, TERMINAL
 
 from tokdfa.core.budget import spend
@@ -29,7 +29,7 @@ def write_members(ProgramBuilder writer, plan, int32_t table, list beside, int32
         else:
             value = writer.value(state, after)
         value = writer.put(TERMINAL, colon, value)
-        writer.arguments.data.as_ints[targets + k] = value
+        number_at(writer.arguments, targets + k)[0] = value
         if required[k]:
             is_done, reach, other = False, k, -1
         key = writer.window(table, k, reach, targets + k, other)
