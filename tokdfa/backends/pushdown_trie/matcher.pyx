@@ -117,9 +117,14 @@ cdef class PushdownMatcher(StateMatcher):
             try:
                 with self._lock, self.working:
                     row = self._machine.read(self.current, self.trie.data + begin, end - begin)
-                return None if row < 0 else row
             except MachineFull:
                 pass
+            else:
+                if row < 0:
+                    return None
+                if self.after(token) < 0:  # rows on the way were not made
+                    self._generation.steps.keep(self.current, token, row)
+                return row
         return self._retry(lambda: StateMatcher._next(self, token))
 
     def can_end(self):
