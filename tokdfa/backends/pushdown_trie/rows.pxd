@@ -101,6 +101,7 @@ cdef class RowTables:
     cdef object memory
     cdef readonly int64_t max_rows
     cdef int64_t row_count, stamp
+    cdef int64_t rows_used  # whose transitions are what machines before left there
     # by row, in `memory`
     cdef int32_t* live_begin
     cdef int32_t* live_end

@@ -115,8 +115,7 @@ cdef class RowTables:
 
     cdef int clear(self) except -1:
         """Forget rows and stacks."""
-        memset(self.transitions, 0, 1024 * self.row_count)
-        self.row_count = 0
+        self.rows_used, self.row_count = max(self.rows_used, self.row_count), 0
         self.rows.clear()
         self.stacks.clear()
         self.groups.clear()
@@ -327,6 +326,8 @@ cdef class Rows:
         for k in range(count):
             if self.code_at[place_of(t.found[k])].operation == COUNTED:
                 kind |= ROW_COUNTED
+        if row < t.rows_used:
+            memset(self.next_row + 256 * row, 0, 1024)
         self.flags_at[row], self.fallback_of[row] = <uint8_t>kind, <int32_t>fallback
         self.live_end[row], self.ended_of[row] = OPEN, NOT_ASKED
         for k in range(4):

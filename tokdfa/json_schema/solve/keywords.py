@@ -69,7 +69,7 @@ def local_shape(oracle: Oracle, node: Node) -> Shape:
         if shape is not None:
             return shape
     elif name == "object" and given <= PLAIN_OBJECT_KEYWORDS and not oracle.dropped:
-        return Shape(objects=(Keywords(oracle, node).objects(),))  # as below, of what is most of a schema
+        return Shape(objects=(Keywords(oracle, node).objects(is_plain=True),))  # as below, of most of a schema
     reader = Keywords(oracle, node)
     types = [name] if isinstance(name, str) and name in TYPES and not oracle.dropped else reader.types()
     constants = 0
@@ -266,8 +266,8 @@ class Keywords:
             tuple(prefix), rest, self.count("minItems") or 0, self.count("maxItems"), counts, demanded_by
         )
 
-    def objects(self) -> ObjectClause:
-        """The clause of objects."""
+    def objects(self, is_plain: bool = False) -> ObjectClause:
+        """The clause of objects. `is_plain`: of PLAIN_OBJECT_KEYWORDS alone."""
         schema, child_state = self.schema, self.oracle.child_state
         properties = self._schemas("properties") if "properties" in schema else {}
         patterns = self._schemas("patternProperties") if "patternProperties" in schema else {}
@@ -289,7 +289,7 @@ class Keywords:
             if len(required) > FEW:
                 spend(LOOKUP_WORK * len(required))
             names = tuple(dict.fromkeys(required))
-        if schema.keys() & TYPED_KEYWORDS <= PLAIN_OBJECT_KEYWORDS:  # most are
+        if is_plain:
             return ObjectClause(scopes, names)
         naming = self.get("propertyNames")
         return ObjectClause(
