@@ -7,6 +7,7 @@ Adding a backend takes one file and one line here; another package adds its own 
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -73,21 +74,16 @@ def backend_names() -> list[str]:
 
 def backend_class(name: str) -> type[Backend]:
     """The class of a backend; UnknownNameError names the nearest. Imports its module, not the peer's package."""
+    from tokdfa.backends.base import Backend
+
     # to look for those of other packages takes 20 ms
     targets = BUILT_IN if as_text(name, "backend") in BUILT_IN else backend_targets()
     if name not in targets:
         raise UnknownNameError("backend", name, targets)
-    return _class_of(name, targets[name])
-
-
-@cache
-def _class_of(name: str, target: str) -> type[Backend]:
-    from tokdfa.backends.base import Backend
-
-    module, _, attribute = target.partition(":")
-    found = getattr(importlib.import_module(module), attribute)
+    module, _, attribute = targets[name].partition(":")
+    found = getattr(sys.modules.get(module) or importlib.import_module(module), attribute)
     if not (isinstance(found, type) and issubclass(found, Backend)):
-        raise TokdfaError(f"backend {name!r}: {target} is not a subclass of Backend")
+        raise TokdfaError(f"backend {name!r}: {targets[name]} is not a subclass of Backend")
     return found
 
 

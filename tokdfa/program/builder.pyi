@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.grammar.cfg import OpenNames, SpecialTokens
-from tokdfa.program.program import Escapes, NameTable, Program, Terminal
+from tokdfa.program.program import Escapes, NameTable, Terminal
 
 Int32 = npt.NDArray[np.int32]
 
@@ -151,3 +151,38 @@ class ProgramBuilder(GrowingCode):
 
     def lazy_run(self, makes: Sequence[Callable[[], int]]) -> int:
         """The place of the first of several LAZY, one behind the other."""
+
+class Program:
+    """A program, as its code stands now: where parts of that are written later, it grows.
+
+    `source`: its code; `start`: the first place; `skip`: the place of a TERMINAL that may stand wherever one may begin
+    and means nothing, or -1 (only if `longest`; otherwise the program itself says where); `longest`: a terminal ends
+    only where no terminal that is alive can go on (maximal munch). `GrowingCode.build` makes one.
+    """
+
+    source: GrowingCode
+    start: int
+    skip: int
+    longest: bool
+    def __init__(self, source: GrowingCode, start: int, skip: int = -1, longest: bool = False) -> None: ...
+    def arrays(self) -> tuple[Int32, Int32, Int32, Int32]:
+        """`code`, `alternatives`, `entries` and `arguments`, kept until more is written."""
+
+    @property
+    def code(self) -> Int32:
+        """int32, shape (instructions, 3): operation and two arguments; for ANY where its alternatives begin and end."""
+
+    @property
+    def alternatives(self) -> Int32:
+        """int32: places that ANY leads to."""
+
+    @property
+    def entries(self) -> Int32:
+        """int32: the first place of each frame."""
+
+    @property
+    def arguments(self) -> Int32:
+        """int32: those of NAMES and COUNTED."""
+
+    def frame_name(self, frame: int) -> str:
+        """The name of a frame, for people; one that is given as a function is made when it is asked for."""

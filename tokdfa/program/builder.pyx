@@ -31,9 +31,7 @@ from tokdfa.core.locks import new_lock
 from tokdfa.core.nesting import with_room
 from tokdfa.errors import EmptyLanguageError, UnsupportedConstraint
 from tokdfa.program.json_text import escapes_of, string_terminal
-from tokdfa.program.program import (
-    COUNT_LIMIT, COUNT_STATES, MAX_WRITTEN, TABLE_CHARACTERS, UNBOUNDED, NameTable, Program,
-)
+from tokdfa.program.program import COUNT_LIMIT, COUNT_STATES, MAX_WRITTEN, TABLE_CHARACTERS, UNBOUNDED, NameTable
 
 
 cdef int32_t* number_at(array numbers, Py_ssize_t place) noexcept:
@@ -360,3 +358,39 @@ cdef class ProgramBuilder(GrowingCode):
         cdef int32_t[3] added = [operation, first, second]
         append(self.code, added, 3)
         return len(self.code) // 3 - 1
+
+
+class Program:
+    """See builder.pyi."""
+
+    def __init__(self, source, start, skip=-1, longest=False):
+        self.source, self.start, self.skip, self.longest = source, start, skip, longest
+        self._arrays, self._copied = None, (0, 0)
+
+    def arrays(self):
+        source = self.source
+        with source.lock:  # other threads may be writing
+            stand = len(source.code), len(source.written)
+            if self._arrays is None or self._copied != stand:
+                self._arrays, self._copied = source.copy_arrays(), stand
+            return self._arrays
+
+    @property
+    def code(self):
+        return self.arrays()[0]
+
+    @property
+    def alternatives(self):
+        return self.arrays()[1]
+
+    @property
+    def entries(self):
+        return self.arrays()[2]
+
+    @property
+    def arguments(self):
+        return self.arrays()[3]
+
+    def frame_name(self, frame):
+        name = self.source.frame_names[frame]
+        return name if isinstance(name, str) else name()

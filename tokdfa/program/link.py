@@ -38,8 +38,7 @@ from tokdfa.program.program import (
 )
 
 if TYPE_CHECKING:
-    from tokdfa.program.builder import ProgramBuilder
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program, ProgramBuilder
 
 Int32 = npt.NDArray[np.int32]
 

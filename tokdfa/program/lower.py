@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tokdfa.automata.dfa import Dfa
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program
     from tokdfa.regex.lazy_dfa import LazyDfa
 
     #: Makes the program of a schema of a grammar.

@@ -29,7 +29,7 @@ from tokdfa.program.program import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program
 
 
 def format_program(program: Program) -> str:

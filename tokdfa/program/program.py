@@ -44,20 +44,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.automata.dfa import Dfa
-    from tokdfa.program.builder import GrowingCode
     from tokdfa.regex.expression import ExpressionStore
     from tokdfa.regex.lazy_dfa import LazyDfa
 
-Int32 = npt.NDArray[np.int32]
 #: How the characters of a JSON string may be written: ``all`` takes every escape of every character, ``needed`` only
 #: escapes of characters that cannot stand raw (`tokdfa.program.json_text`).
 Escapes = Literal["all", "needed"]
@@ -135,51 +130,3 @@ class NameTable(NamedTuple):
         if len(set(names)) != len(names) or not names:
             raise ValueError("a table has one name or more, none of them twice")
         return cls(names, escapes, tuple(sorted(range(len(names)), key=names.__getitem__)))
-
-
-class Program:
-    """A program, as its code stands now: where parts of that are written later, it grows.
-
-    `source`: its code; `start`: the first place; `skip`: the place of a TERMINAL that may stand wherever one may begin
-    and means nothing, or -1 (only if `longest`; otherwise the program itself says where); `longest`: a terminal ends
-    only where no terminal that is alive can go on (maximal munch). `GrowingCode.build` makes one.
-    """
-
-    def __init__(self, source: GrowingCode, start: int, skip: int = -1, longest: bool = False) -> None:
-        self.source, self.start, self.skip, self.longest = source, start, skip, longest
-        self._arrays: tuple[Int32, Int32, Int32, Int32] | None = None
-        self._copied = 0, 0
-
-    def arrays(self) -> tuple[Int32, Int32, Int32, Int32]:
-        """`code`, `alternatives`, `entries` and `arguments`, kept until more is written."""
-        source = self.source
-        with source.lock:  # other threads may be writing
-            stand = len(source.code), len(source.written)
-            if self._arrays is None or self._copied != stand:
-                self._arrays, self._copied = source.copy_arrays(), stand
-            return self._arrays
-
-    @property
-    def code(self) -> Int32:
-        """int32, shape (instructions, 3): operation and two arguments; for ANY where its alternatives begin and end."""
-        return self.arrays()[0]
-
-    @property
-    def alternatives(self) -> Int32:
-        """int32: places that ANY leads to."""
-        return self.arrays()[1]
-
-    @property
-    def entries(self) -> Int32:
-        """int32: the first place of each frame."""
-        return self.arrays()[2]
-
-    @property
-    def arguments(self) -> Int32:
-        """int32: those of NAMES and COUNTED."""
-        return self.arrays()[3]
-
-    def frame_name(self, frame: int) -> str:
-        """The name of a frame, for people; one that is given as a function is made when it is asked for."""
-        name = self.source.frame_names[frame]
-        return name if isinstance(name, str) else name()

@@ -21,7 +21,7 @@ from tokdfa.constraint import Choice, Grammar, JsonSchema, Regex
 from tokdfa.core.stored_file import FileFormat
 from tokdfa.errors import LimitExceeded, SavedIndexError, UnsupportedConstraint
 from tokdfa.grammar.cfg import OpenNames, SpecialTokens
-from tokdfa.program.builder import GrowingCode
+from tokdfa.program.builder import GrowingCode, Program
 from tokdfa.program.json_text import escapes_of, read_characters, string_terminal
 from tokdfa.program.program import (
     ANY,
@@ -39,7 +39,6 @@ from tokdfa.program.program import (
     TOKEN,
     UNBOUNDED,
     NameTable,
-    Program,
     Terminal,
 )
 

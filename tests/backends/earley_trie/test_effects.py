@@ -19,6 +19,7 @@ from tokdfa.backends.earley_trie.lexer_names import StateNames
 from tokdfa.backends.earley_trie.machine import Machine
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.constraint import Grammar
+from tokdfa.core.budget import Budget, spending
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.lark_reader import read_lark
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -246,23 +247,15 @@ def test_no_mask_costs_more_than_the_walk():
     assert totals[1] < totals[2] < totals[0]
 
 
-def test_a_limit_in_the_middle_leaves_no_trace(monkeypatch):
+def test_a_limit_in_the_middle_leaves_no_trace():
     """An effect that could not be finished is made anew, and none of its tokens turn up in another."""
     words = [bytes(text) for size in range(1, 15) for text in itertools.product(b"ab", repeat=size)]
     vocab = Vocabulary([*words, b"c", b""], end_tokens=[len(words) + 1])
     assert vocab.trie.node_count > 1 << 14
     compiled = compile_cfg(make_cfg(("[ab]+", "c"), {"s": [("[ab]+", "c")]}), vocab, patience=0, memo=False)
     matcher, expected = compiled.start(), list(range(len(words)))
-    with monkeypatch.context() as patch:
-        patch.setattr("tokdfa.core.budget.spend", refuse)
-        with pytest.raises(LimitExceeded):
-            compiled.builder.fill(matcher.state, masks.allocate_mask(vocab.size))
+    with pytest.raises(LimitExceeded), spending(Budget(0, 256, "step"), "a mask"):
+        compiled.builder.fill(matcher.state, masks.allocate_mask(vocab.size))
     matcher.advance(0)
     assert mask_of(matcher) == [*expected, len(words)]
     assert mask_of(compiled.start()) == expected
-
-
-def refuse(work=0, nbytes=0):
-    """A budget of no work at all."""
-    if work:
-        raise LimitExceeded("no more", limit="step_seconds", value=0)

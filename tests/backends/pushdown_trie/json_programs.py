@@ -10,8 +10,8 @@ from tests.backends.pushdown_trie.test_fill import by_trial, fillers_of, tokens_
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import Choice
-from tokdfa.program.builder import ProgramBuilder
-from tokdfa.program.program import RETURN_PLACE, Program, Terminal
+from tokdfa.program.builder import Program, ProgramBuilder
+from tokdfa.program.program import RETURN_PLACE, Terminal
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.vocabulary import Vocabulary
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program
 
 
 def nested_program(depth: int, lazy: bool, made: Counter | None = None) -> Program:

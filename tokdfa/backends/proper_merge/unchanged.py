@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tokdfa.constraint import Grammar
-    from tokdfa.program.program import Program, Terminal
+    from tokdfa.program.builder import Program
+    from tokdfa.program.program import Terminal
     from tokdfa.vocabulary.tokenizers import Tokenizer
 
 

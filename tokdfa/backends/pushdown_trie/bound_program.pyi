@@ -2,7 +2,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
-from tokdfa.program.program import Program, Terminal
+from tokdfa.program.builder import Program
+from tokdfa.program.program import Terminal
 
 Int32 = npt.NDArray[np.int32]
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tokdfa.constraint import Constraint
     from tokdfa.grammar.cfg import Cfg, OpenNames
     from tokdfa.mask import Mask
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
     Int32 = npt.NDArray[np.int32]

@@ -36,7 +36,7 @@ from tokdfa.program.program import (
 
 if TYPE_CHECKING:
     from tokdfa.backends.pushdown_trie.pool import Pool
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program
 
     Int32 = npt.NDArray[np.int32]
 

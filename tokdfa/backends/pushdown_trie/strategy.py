@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from tokdfa.grammar.cfg import Cfg
     from tokdfa.json_schema.read.document import Dropped
     from tokdfa.json_schema.solve.unique_items import Location
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program
     from tokdfa.vocabulary.tokenizers import Tokenizer
     from tokdfa.vocabulary.vocabulary import Vocabulary
 

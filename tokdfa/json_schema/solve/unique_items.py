@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.sets.string_set import StringSet
     from tokdfa.json_schema.solve.clauses import ArrayClause, Shape, State
     from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
-    from tokdfa.program.program import Escapes, Program
+    from tokdfa.program.builder import Program
+    from tokdfa.program.program import Escapes
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: Memory (`tokdfa.core.budget`) of a location.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tokdfa.grammar.cfg import SpecialTokens
     from tokdfa.json_schema.read.document import Dropped
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program
 
 #: Schemas of grammars that are kept lowered, for grammars that have them again.
 KEPT_SCHEMAS = 2_000

@@ -37,7 +37,7 @@ from tokdfa.program.program import RETURN_PLACE
 
 if TYPE_CHECKING:
     from tokdfa.json_schema.solve.unique_items import Location
-    from tokdfa.program.program import Program
+    from tokdfa.program.builder import Program
 
 #: Work and memory (`tokdfa.core.budget`) of writing a frame beside its members.
 FRAME_WORK, FRAME_BYTES = 10_000, 1_000

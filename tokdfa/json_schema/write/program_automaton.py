@@ -50,7 +50,8 @@ from tokdfa.program.program import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.program.program import Program, Terminal
+    from tokdfa.program.builder import Program
+    from tokdfa.program.program import Terminal
     from tokdfa.regex.lazy_dfa import LazyDfa
 
 #: The stack without calls.

@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 
     from tokdfa.constraint import JsonSchema
     from tokdfa.json_schema.read.document import Dropped
-    from tokdfa.program.program import Escapes, Program, Terminal
+    from tokdfa.program.builder import Program
+    from tokdfa.program.program import Escapes, Terminal
 
 #: A symbol while rules are written: a lexeme is a negative number, a nonterminal one from 0 on.
 Symbol: TypeAlias = int
