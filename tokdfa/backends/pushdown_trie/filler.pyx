@@ -41,7 +41,7 @@ cdef class Filler:
         self, Steps machine, int64_t row, int32_t* words, int64_t count, object working, bint with_ends
     ) except? -9:
         cdef PushdownMasks builder = machine.pool.masks
-        cdef int64_t listed, k
+        cdef int64_t listed = -1, k
         cdef const int32_t[::1] short
         with working:
             listed = builder.write_words(machine, row, words, count, self.divides, self.subtrees, with_ends)
