@@ -10,7 +10,7 @@ Whether a state can is decided by following the state and the slice's automaton 
 its length is bounded. So some slices are bounded, too.
 
 A slice is an automaton of the vocabulary's table; its tokens and the trie of the others are the division by that
-automaton's start, made when a state first may read it.
+automaton's start, made when a state can read its first bytes.
 
 Source: llguidance, which takes slices into masks where a lexeme contains them (`tokdfa.masks.slices` does
 that). Here they serve divisions, which are exact, so the choice of slices changes only the time.
