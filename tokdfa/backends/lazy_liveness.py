@@ -13,13 +13,13 @@ Cost: O(expressions), once; a search some 20 us a state.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.backends.coaccessible import CoaccessibleSearch
 from tokdfa.core.budget import spend
+from tokdfa.core.locks import cached_property
 from tokdfa.regex.nodes import K_BYTES, K_CONCAT, K_REPEAT, K_UNION
 from tokdfa.regex.shortest import NEVER, ShortestTexts
 

@@ -26,11 +26,11 @@ import hashlib
 import inspect
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import ModelError
 from tokdfa.models.base import LanguageModel
 from tokdfa.models.gguf_weights import import_lm

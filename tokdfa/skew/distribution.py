@@ -8,11 +8,11 @@ of u among them. So any statement about the distribution is an interval, and a n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import OptionError, UnknownNameError
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from tokdfa.backends.cfg_fsm.cuts import multiply
 from tokdfa.backends.cfg_fsm.splits import SplitTable
 from tokdfa.constraint import Regex
 from tokdfa.core.budget import spend
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded
 from tokdfa.regex.compile import compile_dfa
 from tokdfa.vocabulary.vocabulary import Vocabulary

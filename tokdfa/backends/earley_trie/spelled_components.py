@@ -8,13 +8,13 @@ Cost: O(components x classes x longest way to an end), once.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokdfa.backends.lazy_liveness import LazyLiveness
 from tokdfa.core.budget import spend
+from tokdfa.core.locks import cached_property
 from tokdfa.grammar.cfg import Lexeme
 from tokdfa.regex.lazy_dfa import LazyDfa
 

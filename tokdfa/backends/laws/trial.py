@@ -8,7 +8,7 @@ after a prefix is always made by starting and advancing, so that no law relies o
 from __future__ import annotations
 
 import random
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.backends.brute_force import BruteForce, BruteForceConstraint
 from tokdfa.backends.encoded_texts import EncodedTexts
+from tokdfa.core.locks import cached_property
 from tokdfa.errors import TokdfaError, TokenRefused
 
 if TYPE_CHECKING:

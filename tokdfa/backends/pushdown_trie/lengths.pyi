@@ -1,4 +1,3 @@
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -6,6 +5,7 @@ import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.row_divisions import TrieParts
 from tokdfa.backends.pushdown_trie.state_table import StateTable
+from tokdfa.core.locks import cached_property
 from tokdfa.vocabulary.trie import TokenTrie
 
 Int32 = npt.NDArray[np.int32]

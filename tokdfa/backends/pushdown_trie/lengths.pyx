@@ -15,11 +15,11 @@ from libcpp.vector cimport vector
 
 from tokdfa.backends.pushdown_trie.state_table cimport ACCEPTS, BEGINS, LEAST
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from tokdfa.core.locks import cached_property
 from tokdfa.program.json_text import BODY, string_dfa
 
 

@@ -6,9 +6,9 @@ Only items whose status is ``ok`` enter a comparison; all others are listed as f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.locks import cached_property
 from tokdfa.lab.declare.kind import Kind
 from tokdfa.lab.kinds import find_kind, targets
 from tokdfa.lab.run.store import COLUMNS, Run

@@ -23,10 +23,10 @@ import io
 import itertools
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tokdfa.core.locks import cached_property
 from tokdfa.core.stored_file import BLANK, check_seal, seal, write_atomically
 from tokdfa.errors import StoreError
 from tokdfa.lab.measure.workloads import canonical_json
