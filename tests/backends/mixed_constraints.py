@@ -254,7 +254,7 @@ class MixedConstraints(RuleBasedStateMachine):
         trial, rng = self.trials[which % len(self.trials)], random.Random(seed)
         for _ in range(steps):
             allowed = self._compare(trial)
-            if not len(allowed):
+            if not len(allowed) or trial.matchers[0].is_finished():  # an end token more would not be counted
                 return
             token = self._choose(allowed.tolist(), rng)
             try:
