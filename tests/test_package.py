@@ -107,6 +107,23 @@ def test_first_masks_compile_nothing(backend: str) -> None:
     assert not loaded & {"numba", "llvmlite", "Cython", "setuptools", "distutils"}
 
 
+#: Matchers that are freed last of all, when modules have lost their names.
+HELD_TO_THE_END = """
+import sys, tokdfa
+vocabulary = tokdfa.load_tokenizer("bytes").vocabulary
+sys.held = []
+for backend in ("pushdown_trie", "earley_trie", "token_index", "tokens_dfa", "cfg_fsm"):
+    matcher = tokdfa.compile(tokdfa.Regex("[ab]+x"), vocabulary, backend).start()
+    matcher.fill_mask(tokdfa.allocate_mask(vocabulary.size))
+    sys.held.append(matcher)
+"""
+
+
+def test_a_process_that_holds_matchers_ends_in_silence() -> None:
+    done = subprocess.run([sys.executable, "-c", HELD_TO_THE_END], capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("code", "extra"),
     [

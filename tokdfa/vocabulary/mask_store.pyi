@@ -11,9 +11,8 @@ Int32 = npt.NDArray[np.int32]
 
 #: The most tokens of a mask that is kept as a list (2 kB).
 NARROW: Final = 512
-#: Packed masks whose memory is taken at once, and of how many such blocks the memory is kept for stores to come.
+#: Packed masks whose memory is taken at once.
 BLOCK_MASKS: Final = 32
-SPARE_BLOCKS: Final = 32
 
 class MaskStore:
     """State -> mask, emptied when it passes `limit` bytes. States are int64. `lock`: None for its own.

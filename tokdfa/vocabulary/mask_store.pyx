@@ -19,7 +19,9 @@ import numpy as np
 from tokdfa.core.locks import new_lock
 
 cdef enum:
+    # Packed masks whose memory is taken at once, and of how many such blocks the memory is kept for stores to come.
     MASKS_A_BLOCK = 32
+    SPARE_BLOCKS = 32
     # Bytes that an entry takes in the tables themselves: one of few tokens, of a packed mask, and of one kept before.
     NARROW_BYTES = 100
     WIDE_BYTES = 300
@@ -27,8 +29,8 @@ cdef enum:
 
 #: The most tokens of a mask that is kept as a list (2 kB).
 NARROW = KEPT_IDS
-#: Packed masks whose memory is taken at once, and of how many such blocks the memory is kept for stores to come.
-BLOCK_MASKS, SPARE_BLOCKS = MASKS_A_BLOCK, 32
+#: Packed masks whose memory is taken at once.
+BLOCK_MASKS = MASKS_A_BLOCK
 
 
 cdef void set_bits(const int32_t* tokens, int64_t count, int32_t* out, int64_t words) noexcept nogil:

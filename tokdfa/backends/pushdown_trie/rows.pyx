@@ -63,12 +63,14 @@ LEAST_ROWS = 64
 #: Rows whose memory the first machine of a vocabulary writes to, so that no text waits for the system to hand out
 #: the page: that takes some us each, and up to ten on a virtual machine.
 TOUCHED_ROWS = 1_024
-#: Keep up to so many sets of tables, each with at most so many rows used, each of which takes 1 kB, and at most so many
-#: bytes of everything else.
-SPARE_TABLES, SPARE_ROWS, SPARE_BYTES = 4, 16_384, 8 << 20
 
 
 cdef enum:
+    # Keep up to so many sets of tables, each with at most so many rows used, each of which takes 1 kB, and at most so
+    # many bytes of everything else.
+    SPARE_TABLES = 4
+    SPARE_ROWS = 16_384
+    SPARE_BYTES = 8 << 20
     MAX_MOVES = 1000  # of an item that leave no choice; more than any program has frames in a chain
 
 
