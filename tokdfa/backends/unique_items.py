@@ -24,20 +24,17 @@ not closed.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Matcher
-from tokdfa.backends.unique_scanner import ITEM, NAME, OBJECT, START, STRING, Scanner, State
+from tokdfa.backends.unique_scanner import BLANKS, NAME, OBJECT, START, Scanner, State
+from tokdfa.backends.unique_tokens import suspect_tokens
 from tokdfa.core.budget import spend, spending
 from tokdfa.errors import TokenRefused, UnsupportedConstraint
-from tokdfa.mask import count, mask_from_ids
-from tokdfa.vocabulary.mask_store import list_tokens
 from tokdfa.vocabulary.trie import TOKEN_SHIFT
 
 if TYPE_CHECKING:
@@ -51,7 +48,6 @@ if TYPE_CHECKING:
     from tokdfa.grammar.cfg import OpenNames
     from tokdfa.json_schema.solve.unique_items import Location
     from tokdfa.mask import Mask
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 
 #: Work (`tokdfa.core.budget`) of a step in a search for another name.
@@ -72,7 +68,7 @@ class UniqueItems(CompiledConstraint):
         self.scanner = Scanner(locations, is_distinct, plain.constraint)
         #: Tokens that may end a name or an item and have something behind a comma, which are read as a whole; and those
         #: that may close one.
-        self.tokens = _tokens_of(plain.vocab)
+        self.tokens = suspect_tokens(plain.vocab)
         self._is_short = is_proper or not self.tokens.has_letter
 
     @property
@@ -108,22 +104,29 @@ class UniqueItems(CompiledConstraint):
             elif doubtful is not None and scanner.may_exhaust(following):
                 doubtful.append((token, following))
         found = [np.array(whole, dtype=np.int32)] if whole else []
-        todo = [(-1, state)]
+        #: By identity: a state, the bytes watched there, and where these lead.
+        known = dict[int, tuple[State, frozenset[int], dict[int, State | None]]]()
+        todo = [(tokens.branches(-1), state)]
+        if state and doubtful is None and all(scanner.step(state, blank) is state for blank in BLANKS):
+            todo = [(branches, state) for branches in tokens.behind_blanks]
         while todo:
-            node, here = todo.pop()
-            if watched := scanner.watched(here):
-                branches = tokens.branches(node)
-                for byte in watched & branches.keys():
-                    (first, last), following = branches[byte], scanner.step(here, byte)
-                    if following is None:
-                        ids = trie.nodes[first : trie.next(last)] >> np.uint64(TOKEN_SHIFT)
-                        found.append(ids[ids < size].astype(np.int32))
-                        continue
-                    if doubtful is not None and scanner.may_exhaust(following):
-                        equal = (trie.token(child) for child in range(first, last + 1))
-                        doubtful += [(token, following) for token in equal if token >= 0]
-                    if trie.next(last) > last + 1:  # longer tokens begin so
-                        todo.append((last, following))
+            branches, here = todo.pop()
+            if id(here) not in known:
+                known[id(here)] = here, scanner.watched(here), {}
+            _, watched, steps = known[id(here)]
+            for byte in watched & branches.keys():
+                if byte not in steps:
+                    steps[byte] = scanner.step(here, byte)
+                (first, last), following = branches[byte], steps[byte]
+                if following is None:
+                    ids = trie.nodes[first : trie.next(last)] >> np.uint64(TOKEN_SHIFT)
+                    found.append(ids[ids < size].astype(np.int32))
+                    continue
+                if doubtful is not None and scanner.may_exhaust(following):
+                    equal = (trie.token(child) for child in range(first, last + 1))
+                    doubtful += [(token, following) for token in equal if token >= 0]
+                if trie.next(last) > last + 1:  # longer tokens begin so
+                    todo.append((tokens.branches(last), following))
         return found
 
     def _after(self, text: bytes, read: dict[bytes, State | None]) -> State | None:
@@ -151,90 +154,6 @@ class UniqueItems(CompiledConstraint):
         if save is None:
             raise UnsupportedConstraint(f"{self.backend_name} does not save what it compiles")
         save(path)
-
-
-class _Tokens:
-    """The tokens of a vocabulary that may end a name or an item and have something behind a comma, which are read as a
-    whole.
-
-    Masks: `names`, with a name behind a comma or a brace; `commas`, those and all with a comma. Of items, by whether
-    they may be arrays or objects, which a bracket closes: `suspects` within an array whose items differ, `opening` of
-    those where none is open. `quoted`: tokens with a quote; `telling`: suspects with one that do more than to end a
-    string, close what is open, write a comma and open the next string. `has_letter`: whether a letter or digit is a
-    token. O(bytes of the vocabulary).
-    """
-
-    def __init__(self, vocab: Vocabulary) -> None:
-        self._trie, size = vocab.trie, vocab.size
-        quoted, commas = _tokens_with(vocab, b'"'), _tokens_with(vocab, b",")
-        names = [token for token in quoted.tolist() if _HAS_NAME.search(vocab.token_bytes(token))]
-        self.names = mask_from_ids(np.array(names, dtype=np.int64), size)
-        #: The words of `names` that are not 0, which are few, and their places.
-        self._words = np.flatnonzero(self.names)
-        self._of_words = self.names[self._words]
-        self.commas = self.names | mask_from_ids(commas, size)
-        closers = mask_from_ids(_tokens_with(vocab, b'}]"'), size)
-        self.suspects = [mask_from_ids(_tokens_with(vocab, b",", behind_first=True), size)]
-        self.suspects.append(self.suspects[0] | closers)
-        opens = mask_from_ids(_tokens_with(vocab, b"["), size)
-        self.opening = [suspects & opens for suspects in self.suspects]
-        self.quoted = mask_from_ids(quoted, size)
-        ends = self.listed(self.suspects[0] & self.quoted)
-        told = [token for token in ends if not _ENDS_ONLY.fullmatch(vocab.token_bytes(token))]
-        self.telling = mask_from_ids(np.array(told, dtype=np.int64), size)
-        single = vocab.single_byte_tokens
-        self.has_letter = any(single[byte] for byte in LETTERS)
-        self._branches: dict[int, dict[int, tuple[int, int]]] = {}
-
-    def suspects_of(self, scanner: Scanner, state: State, mask: Mask, has_items: bool, searches: bool) -> Mask | None:
-        """The tokens of a mask that are read as a whole from a state of the scanner; None for none."""
-        found: Mask | None = None
-        is_text = bool(state) and (state[-1][0] in (STRING, NAME) or state[-1][:2] == (ITEM, '"'))  # a quote ends it
-        if has_items:
-            found = mask & (self.suspects if scanner.is_within(state) else self.opening)[scanner.holds]
-            if is_text:
-                found &= self.telling if scanner.is_new(state) else self.quoted
-        if scanner.names and (searches or (mask[self._words] & self._of_words).any()):
-            names = mask & (self.commas if searches else self.names)
-            if is_text and searches:
-                names &= self.quoted
-            found = names if found is None else found | names
-        return found
-
-    def listed(self, suspects: Mask) -> list[int]:
-        """The tokens of a mask of suspects."""
-        found = np.empty(count(suspects), dtype=np.int32)
-        return found[: list_tokens(suspects, found)].tolist() if len(found) else []
-
-    def branches(self, node: int) -> dict[int, tuple[int, int]]:
-        """Byte -> `TokenTrie.branches` of a node of the token trie, those that were asked for before kept."""
-        if node not in self._branches:
-            self._branches[node] = {byte: (first, last) for byte, first, last in self._trie.branches(node)}
-        return self._branches[node]
-
-
-LETTERS = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#: A whole name behind a comma or a brace.
-_HAS_NAME = re.compile(rb'[,{][ \t\n\r]*"[^"]*"')
-_ENDS_ONLY = re.compile(rb'[^"]*"[ \t\n\r]*[\]} \t\n\r]*,?[ \t\n\r]*"?')
-_known_tokens: WeakKeyDictionary[Vocabulary, _Tokens] = WeakKeyDictionary()
-
-
-def _tokens_of(vocab: Vocabulary) -> _Tokens:
-    """Made once for a vocabulary."""
-    found = _known_tokens.get(vocab)
-    if found is None:
-        found = _known_tokens[vocab] = _Tokens(vocab)
-    return found
-
-
-def _tokens_with(vocab: Vocabulary, signs: bytes, behind_first: bool = False) -> npt.NDArray[np.int64]:
-    """The tokens with one of some signs, `behind_first`: behind their first byte."""
-    is_sign = np.zeros(256, dtype=np.bool_)
-    is_sign[list(signs)] = True
-    found = np.flatnonzero(is_sign[vocab.byte_data])
-    tokens = np.searchsorted(vocab.offsets, found, side="right") - 1
-    return np.unique(tokens[found > vocab.offsets[tokens]] if behind_first else tokens)
 
 
 class UniqueItemsMatcher(Matcher):
@@ -278,7 +197,8 @@ class UniqueItemsMatcher(Matcher):
                         masks.clear_token(out, token)
 
     def _clear(self, out: Mask, refused: list[npt.NDArray[np.int32]]) -> None:
-        for tokens in refused:
+        if refused:
+            tokens = np.concatenate(refused)
             np.bitwise_and.at(out, tokens >> 5, ~(np.int32(1) << (tokens & 31)))
 
     def _goes_on(self, token: int, state: State, alive: dict[Hashable, bool]) -> bool:

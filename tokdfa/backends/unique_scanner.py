@@ -100,6 +100,12 @@ def _former(kind: str, seen: Seen, escapes: Escapes, constraint: JsonSchema | No
     return _constants(tuple(sorted(values)))
 
 
+@lru_cache(256)
+def _has_long(seen: Seen) -> bool:
+    """Whether numbers were that are compared at their end."""
+    return not all(is_short(value) for value in seen if value[0] == "0")
+
+
 def _opened(seen: Seen, escapes: Escapes) -> tuple[Dfa | LazyDfa, int]:
     """The automaton of the strings that were, of which there are some, and its state after the opening quote."""
     former = _former('"', seen, escapes, None)
@@ -141,6 +147,8 @@ class Scanner:
         self._known: dict[tuple[Any, ...], bool] = {}
         #: Whether some items are compared when they close.
         self.holds = any(items.containers for location in locations for items in location.unique)
+        #: Whether a quote may end the last member of one of these, which then is compared.
+        self.ends_at_quote = any(items.last for location in locations for items in location.unique)
 
     def step(self, state: State, byte: int) -> State | None:
         """The state after a byte; None if it repeats an item, or leads nowhere but to a repetition."""
@@ -366,7 +374,7 @@ class Scanner:
 
     def _has_another(self, items: Items, seen: Seen) -> bool:
         """Whether there is an item that was not."""
-        if (items.containers and items.objects is None) or items.endless:
+        if (items.containers and items.objects is None) or items.is_boundless:
             return True
         with _stepping:
             return any(
@@ -378,6 +386,10 @@ class Scanner:
     def is_within(self, state: State) -> bool:
         """Whether an array whose items must differ is open."""
         return any(frame[0] == ARRAY and self.locations[frame[1]].unique for frame in state)
+
+    def is_in_object(self, state: State) -> bool:
+        """Whether the innermost array or object that is open is an object, whose end alone may be refused."""
+        return next((frame[0] == OBJECT for frame in reversed(state) if frame[0] in (ARRAY, OBJECT)), False)
 
     def may_exhaust(self, state: State) -> bool:
         """Whether a name that was may be all that can follow: one may begin, or has begun like it."""
@@ -391,7 +403,7 @@ class Scanner:
         if self.holds or not state or state[-1][0] != ITEM or state[-1][1] != '"' or state[-1][2][1] != -1:
             return False
         _, number, count, _, _ = state[-2]
-        return bool(count < MAX_REMEMBERED and self.locations[number].items(count).endless)
+        return count < MAX_REMEMBERED and self.locations[number].items(count).is_boundless
 
     def watched(self, state: State) -> frozenset[int]:
         """The bytes that may be refused, or lead to one that may, among those that a strategy may allow."""
@@ -404,12 +416,15 @@ class Scanner:
             return NAME_BEGINNINGS if top[2] is BEFORE and top[3].size else NO_BYTES
         if top[0] != ITEM:
             return BEGINNINGS if top[0] == ARRAY and self.locations[top[1]].unique else NO_BYTES
-        kind, (_, former_state, _, former) = top[1:3]
+        kind, (_, former_state, _, former), text = top[1:]
+        _, number, count, _, seen = state[-2]
+        if kind == "0" and former_state < 0 and b"." not in text and count < MAX_REMEMBERED and not _has_long(seen):
+            # neither its end nor a comma is refused; points and exponents stand in tokens that are read as a whole
+            return NO_BYTES if self.locations[number].items(count).is_boundless else WITHIN[kind]
         if kind in "0a":
             return WITHIN[kind]  # a comma may follow, or the exponent of a number
         if former_state < 0:
             return NO_BYTES
-        _, number, count, _, seen = state[-2]
         with _stepping:
             if former_state == OPENED:
                 former, former_state = _opened(seen, self.locations[number].items(count - 1).escapes)

@@ -25,7 +25,7 @@ from tokdfa.json_schema.sets.blanks import limit_blanks
 from tokdfa.json_schema.sets.endless import has_loop, is_endless
 from tokdfa.json_schema.sets.number_texts import number_texts
 from tokdfa.json_schema.sets.string_set import string_automaton
-from tokdfa.json_schema.solve.array_states import ArrayStates
+from tokdfa.json_schema.solve.array_states import MAX_REMEMBERED, ArrayStates
 from tokdfa.json_schema.solve.clauses import ANY_NUMBER
 from tokdfa.json_schema.solve.distinct import PLACE_WORK, Parts
 from tokdfa.json_schema.solve.plain_types import INTEGERS, PLAIN_INTEGERS
@@ -82,6 +82,17 @@ class Items:
     def endless(self) -> bool:
         """Whether there are strings without end among them."""
         return any(map(has_loop, self.strings))
+
+    @cached_property
+    def is_boundless(self) -> bool:
+        """Whether there always is another scalar, however many of those that are remembered there were."""
+        if self.digits and 10**self.digits <= MAX_REMEMBERED:
+            return self.endless
+        return self.endless or any(
+            numbers in (ANY_NUMBER, INTEGERS, PLAIN_INTEGERS)
+            or (not self.digits and (numbers.low is None or numbers.high is None))  # what divides them is periodic
+            for numbers in self.number_sets
+        )
 
     @property
     def may_wait(self) -> bool:
