@@ -28,6 +28,7 @@ LONG = [
     *(b'","', b'["', b'"]', b'a"', b"b,", b"1,", b",1", b"0,0", b'["a","a"', b'["a","b"', b"\\u0061", b'"a","b","a"'),
     *(b"true,", b'", "', b'"],["', b'","b","b"', b'b","b"', b'","c","b"', b'",\n', b'\\","', b'\\","b"', b'","b"'),
     *(b'","b', b'"],"', b',"', b'",1,"', b'","b",1'),
+    *(b",-", b"-0", b"1e", b"e0", b".5", b".0", b"1.", b"0.0", b"0,-", b" ,1"),
 ]  # fmt: skip
 VOCAB = Vocabulary([*(bytes([byte]) for byte in range(256)), *LONG, b""], end_tokens=[256 + len(LONG)])
 END = 256 + len(LONG)
@@ -295,6 +296,7 @@ def test_items_are_equal_by_value(schema: Any, order: Any, item: Any) -> None:
 
 
 STRINGS = b'["b","x', b'["x","b', b'["b", "c", "x', b'[["b","x', b'[["b"],["x', b'["b","\\'
+NUMBERS = b"[-0,5,7", b"[12,7,1", b"[1,29.0,10", b"[1,0,100.0"
 OBJECTS = b'[{"a":1},{"a":1', b'[["a","b"],["a","b"', b'[[],{},[{"a":[]},[', b'[{"b":{}},"a",{"b":{}'
 
 
@@ -306,6 +308,10 @@ OBJECTS = b'[{"a":1},{"a":1', b'[["a","b"],["a","b"', b'[[],{},[{"a":[]},[', b'[
         (unique({"type": "string"}, prefixItems=[{"type": "string"}, {"enum": ["x", "b"]}]), STRINGS),
         ({"type": "array", "items": unique({"type": "string"})}, STRINGS),
         (unique({"type": ["array", "string"], "items": {"type": "string"}}), STRINGS),
+        (unique({"type": "number"}), NUMBERS),
+        (unique({"type": "integer", "minimum": 0}), NUMBERS),
+        (unique({"type": ["integer", "string"], "multipleOf": 1}, prefixItems=[{"type": "number"}]), NUMBERS),
+        (unique({"type": "integer", "minimum": 0, "multipleOf": 5}), (*NUMBERS, b"[5,10.0,5")),
         (unique({}), OBJECTS),
         (CLOSED, (b'[{"a":0,"b":"a"},{"a":0,"b":"',)),
     ],

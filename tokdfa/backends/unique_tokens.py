@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.vocabulary import Vocabulary
 
+COMMA = 0x2C
 _LETTERS = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: A whole name behind a comma or a brace.
 _HAS_NAME = re.compile(rb'[,{][ \t\n\r]*"[^"]*"')
@@ -34,10 +35,10 @@ class SuspectTokens:
 
     Masks: `names`: with a name behind a comma or a brace; `commas`: those and all with a comma. Of items, by whether
     they may be arrays or objects, which a bracket closes: `suspects`: within an array whose items differ; `opening`:
-    where none is open; `leaving`: within an object of such an array. `pointed`: with a point or an exponent in a number
-    or first: behind it not all that a number may be is an item. `quoted`: with a quote; `telling`: suspects with one
-    that do more than to end a string, close what is open, write a comma and open the next string. `has_letter`: whether
-    a letter or digit is a token.
+    where none is open; `leaving`: within an object of such an array; `behind_numbers`: with a part behind which not all
+    that a strategy allows is an item: a point, an exponent, or a comma and more. `quoted`: with a quote; `telling`:
+    suspects with one that do more than to end a string, close what is open, write a comma and open the next string.
+    `has_letter`: whether a letter or digit is a token.
     """
 
     def __init__(self, vocab: Vocabulary) -> None:
@@ -53,8 +54,8 @@ class SuspectTokens:
         self.suspects = [mask_from_ids(_tokens_with(vocab, b",", behind_first=True), size)]
         self.suspects.append(self.suspects[0] | closers)
         opens = mask_from_ids(_tokens_with(vocab, b"["), size)
-        self.pointed = mask_from_ids(_pointed_tokens(vocab), size)
-        self.opening = [(suspects | self.pointed) & opens for suspects in self.suspects]
+        self.behind_numbers = mask_from_ids(_tokens_behind_numbers(vocab), size)
+        self.opening = [(suspects | self.behind_numbers) & opens for suspects in self.suspects]
         self.leaving = self.opening[1] | mask_from_ids(_tokens_with(vocab, b"}"), size)
         self.quoted = mask_from_ids(quoted, size)
         ends = self.listed(self.suspects[0] & self.quoted)
@@ -93,7 +94,7 @@ class SuspectTokens:
         if scanner.is_in_object(state) and not scanner.ends_at_quote:
             return self.leaving
         suspects = self.suspects[scanner.holds]
-        return suspects if is_text else suspects | self.pointed
+        return suspects if is_text else suspects | self.behind_numbers
 
     def listed(self, suspects: Mask) -> list[int]:
         """The tokens of a mask of suspects."""
@@ -127,10 +128,11 @@ def _tokens_with(vocab: Vocabulary, signs: bytes, behind_first: bool = False) ->
     return np.unique(tokens[found > vocab.offsets[tokens]] if behind_first else tokens)
 
 
-def _pointed_tokens(vocab: Vocabulary) -> npt.NDArray[np.int64]:
-    """The tokens that have a point or an E behind a digit, or first."""
+def _tokens_behind_numbers(vocab: Vocabulary) -> npt.NDArray[np.int64]:
+    """The tokens that have a point or an E behind a digit, or first, and those that go on behind a comma."""
     data = vocab.byte_data
-    found = np.flatnonzero(np.isin(data, list(b"eE.")))
+    found = np.flatnonzero(np.isin(data, list(b"eE.,")))
     tokens = np.searchsorted(vocab.offsets, found, side="right") - 1
-    is_digit = np.isin(data[found - 1], list(b"0123456789"))
-    return np.unique(tokens[is_digit | (found == vocab.offsets[tokens])])
+    is_digit, is_first = np.isin(data[found - 1], list(b"0123456789")), found == vocab.offsets[tokens]
+    goes_on = (data[found] != COMMA) | (vocab.offsets[tokens + 1] - vocab.offsets[tokens] > 1)
+    return np.unique(tokens[is_digit | (is_first & goes_on)])
