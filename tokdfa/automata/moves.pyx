@@ -315,20 +315,10 @@ def blocks_of(
     return int32_array(block_of)
 
 
-def group_by_key(const int32_t[::1] keys, size_t key_count):
-    """(offsets, places), int32: ``places[offsets[k] : offsets[k + 1]]`` are those of key k in `keys`, ascending.
-
-    `keys`: int32, from 0 to `key_count` - 1. A counting sort: O(keys + key_count).
-    """
-    cdef vector[int32_t] offsets, places
-    sort_by_key(&keys[0] if keys.shape[0] else NULL, keys.shape[0], key_count, offsets, places)
-    return int32_array(offsets), int32_array(places)
-
-
 cdef int sort_by_key(
     const int32_t* keys, size_t count, size_t key_count, vector[int32_t]& offsets, vector[int32_t]& places
 ) except -1 nogil:
-    """See `group_by_key`."""
+    """Counting sort: ``places[offsets[k]] .. places[offsets[k + 1] - 1]`` are those of key k in `keys`, ascending."""
     cdef vector[int32_t] following
     cdef size_t k
     offsets.assign(key_count + 1, 0)

@@ -44,5 +44,3 @@ def reached_states(start: int, offsets: Int64, targets: Int32) -> tuple[Int32, I
     Returns them, int32; the place of each state among them, -1 for the others; and where their rows begin if they are
     put in this order, int64. O(entries).
     """
-
-def enlarge(array: npt.NDArray[ScalarT], room: int, used: int) -> npt.NDArray[ScalarT]: ...

@@ -261,10 +261,3 @@ def reached_states(Py_ssize_t start, const int64_t[::1] offsets, const int32_t[:
                 places[targets[k]] = <int32_t>order.size()
                 order.push_back(targets[k])
     return int32_array(order), number, int64_array(bounds)
-
-
-def enlarge(array, room, used):
-    """A longer array with the first `used` entries of `array`."""
-    larger = np.empty(room, dtype=array.dtype)
-    larger[:used] = array[:used]
-    return larger
