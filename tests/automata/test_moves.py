@@ -1,4 +1,4 @@
-"""Moves: grouping, blocks of equivalent states, and starts that are no states."""
+"""Moves: blocks of equivalent states, and starts that are no states."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 
 from tests.automata.strategies import dfas
 from tokdfa.automata.minimize import minimize_from
-from tokdfa.automata.moves import LivePart, blocks_of, group_by_key
+from tokdfa.automata.moves import LivePart, blocks_of
 from tokdfa.automata.pairs import explore_pairs
-
-
-@given(st.lists(st.integers(0, 5), max_size=30))
-def test_groups_are_a_stable_sort(keys: list[int]) -> None:
-    offsets, places = group_by_key(np.array(keys, dtype=np.int32), 6)
-    assert places.tolist() == sorted(range(len(keys)), key=keys.__getitem__)
-    assert offsets.tolist() == [sum(key < bound for key in keys) for bound in range(7)]
-
 
 rows = st.integers(1, 10).flatmap(
     lambda states: st.tuples(

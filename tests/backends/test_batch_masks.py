@@ -100,17 +100,13 @@ def test_what_is_kept_comes_back() -> None:
     """Masks of all densities, the narrow ones as lists, equal wide ones once; whatever the caller knows of them."""
     rng = np.random.default_rng(5)
     for size in (1, 31, 32, 33, 1_000, 40_000):
-        for given in ("nothing", "signature", "tokens"):
+        for given in ("nothing", "signature"):
             kept = MaskStore(1 << 24, masks.mask_words(size))
             for row, share in enumerate((0.0, 0.001, 0.01, 0.5, 1.0, 1.0)):
                 flags = rng.random(size) < share
                 mask = masks.mask_from_ids(np.flatnonzero(flags), size)
                 narrow = int(flags.sum()) <= NARROW
-                ids = np.flatnonzero(flags).astype(np.int32)
-                if given == "tokens" and narrow:
-                    kept.keep_tokens(row, ids)
-                else:
-                    kept.keep(row, mask, None if given == "nothing" else 7)
+                kept.keep(row, mask, None if given == "nothing" else 7)
                 again = masks.allocate_mask(size)
                 assert kept.fill(row, again)
                 assert np.array_equal(again, mask)

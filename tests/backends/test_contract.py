@@ -45,9 +45,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("pushdown_trie", {"partition": False}),
     ("pushdown_trie", {"memo": False}),
     ("pushdown_trie", {"proper": True}),
-    ("llguidance", {"slices": "off", "precompute_large": False}),
+    ("llguidance", {"slices": "off"}),
     ("glrmask", {"mask_strategy": "parser_dwa"}),
-    ("glrmask", {"mask_strategy": "token_trie", "parser": "template_dfa", "merge_tokens": True}),
+    ("glrmask", {"mask_strategy": "token_trie", "parser": "template_dfa"}),
     ("xgrammar", {"cache": True}),
     ("xgrammar", {"on_demand": False}),
 ]

@@ -19,7 +19,8 @@ from tests.decoding.models import (
     skewed_model,
     target_sequences,
 )
-from tokdfa.decoding.asap import AlignedSampler, draw_by_asap
+from tokdfa.decoding.asap import draw_by_asap
+from tokdfa.decoding.prefix_tree import TreeSampler
 
 if TYPE_CHECKING:
     from tokdfa.decoding.draws import Eos
@@ -47,16 +48,17 @@ def test_bounds_fall_to_the_true_future_and_not_below(seed: int, eos: Eos) -> No
     words = WORDS if eos == "counted" else APART
     model = skewed_model(seed)
     futures = future_masses(model, words, eos)
-    sampler = AlignedSampler(model, compile_words(words), eos=eos, seed=seed)
+    sampler = TreeSampler(model, compile_words(words), refuses=False, eos=eos, seed=seed)
     before = dict.fromkeys(futures, 0.0)
     for _ in range(150):
-        sampler.draw(1)
+        sampler.draw(1, 10)
         for prefix, future in futures.items():
             bound = sampler.log_bound(prefix)
             assert math.log(future) - 1e-9 <= bound <= before[prefix] + 1e-9
             before[prefix] = bound
     assert math.exp(before[()]) == pytest.approx(futures[()], rel=0.02)
-    assert sampler.draw(1).log_mass <= before[()] + 1e-12
+    sampler.draw(1, 10)
+    assert sampler.log_bound() <= before[()] + 1e-12
 
 
 def test_later_sequences_are_nearer_to_the_target() -> None:
@@ -65,10 +67,10 @@ def test_later_sequences_are_nearer_to_the_target() -> None:
     first: Counter[bytes] = Counter()
     late: Counter[bytes] = Counter()
     for seed in range(300):
-        sampler = AlignedSampler(model, COMPILED, seed=seed)
-        first.update(sampler.draw(1).texts)
-        sampler.draw(25)
-        late.update(sampler.draw(1).texts)
+        sampler = TreeSampler(model, COMPILED, refuses=False, seed=seed)
+        first.update(map(COMPILED.vocab.spell, sampler.draw(1, 10).sequences))
+        sampler.draw(25, 250)
+        late.update(map(COMPILED.vocab.spell, sampler.draw(1, 10).sequences))
     first_shares, late_shares = ({text: n / 300 for text, n in counts.items()} for counts in (first, late))
     assert distance(first_shares, local) < noise(local, 300) < distance(local, truth) / 2
     assert distance(late_shares, truth) < distance(first_shares, truth) / 3
@@ -77,7 +79,7 @@ def test_later_sequences_are_nearer_to_the_target() -> None:
 def test_importance_weights_are_unbiased_at_any_stage() -> None:
     model = skewed_model(9)
     target = target_sequences(model, WORDS)
-    first = AlignedSampler(model, COMPILED).draw(1, weighted=True)
+    first = draw_by_asap(model, COMPILED, samples=1, weighted=True)
     masked = masked_sequences(model, WORDS)
     ((tokens,), (log_weight,)) = first.sequences, first.log_weights
     assert math.exp(log_weight) == pytest.approx(target[tokens] / masked[tokens])
@@ -89,8 +91,7 @@ def test_importance_weights_are_unbiased_at_any_stage() -> None:
 def test_what_is_too_long_is_dropped_and_not_tried_again() -> None:
     model = skewed_model()
     target = {tokens: p for tokens, p in target_sequences(model, WORDS).items() if len(tokens) <= 2}
-    sampler = AlignedSampler(model, COMPILED, max_tokens=3)
-    draws = sampler.draw(300, max_drafts=3000)
+    draws = draw_by_asap(model, COMPILED, samples=300, max_drafts=3000, max_tokens=3)
     assert len(draws.sequences) == 300
     assert set(draws.sequences) <= set(target)
     longer = [tokens for tokens in target_sequences(model, WORDS) if len(tokens) > 2]

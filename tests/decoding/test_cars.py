@@ -18,7 +18,8 @@ from tests.decoding.models import (
     target_sequences,
 )
 from tokdfa.decoding import prefix_tree
-from tokdfa.decoding.cars import CarsSampler, draw_by_cars
+from tokdfa.decoding.cars import draw_by_cars
+from tokdfa.decoding.prefix_tree import TreeSampler
 from tokdfa.errors import OptionError
 from tokdfa.models.cache import CachedModel
 
@@ -62,12 +63,12 @@ def test_draws_are_the_target_from_the_first_one_on() -> None:
 def test_bounds_fall_to_the_mass() -> None:
     model = skewed_model(9)
     mass = sum(target_sequences(model, WORDS).values())
-    sampler, before = CarsSampler(model, COMPILED), 0.0
+    sampler, before = TreeSampler(model, COMPILED, refuses=True), 0.0
     for _ in range(60):
-        sampler.draw(1)
-        assert math.log(mass) - 1e-9 <= sampler.log_bound <= before + 1e-9
-        before = sampler.log_bound
-    assert math.exp(sampler.log_bound) == pytest.approx(mass, rel=0.02)
+        sampler.draw(1, 1000)
+        assert math.log(mass) - 1e-9 <= sampler.log_bound() <= before + 1e-9
+        before = sampler.log_bound()
+    assert math.exp(sampler.log_bound()) == pytest.approx(mass, rel=0.02)
 
 
 def test_going_back_draws_the_same_with_fewer_rows() -> None:
@@ -85,11 +86,11 @@ def test_going_back_draws_the_same_with_fewer_rows() -> None:
 
 
 def test_a_sampler_goes_on_and_learns() -> None:
-    sampler = CarsSampler(skewed_model(), COMPILED)
-    first, later = sampler.draw(5), sampler.draw(5)
+    sampler = TreeSampler(skewed_model(), COMPILED, refuses=True)
+    first, later = sampler.draw(5, 5000), sampler.draw(5, 5000)
     whole = draw_by_cars(skewed_model(), COMPILED, samples=10)
-    assert first.sequences + later.sequences == whole.sequences
-    assert first.drafts + later.drafts == whole.drafts
+    assert (*first.sequences, *later.sequences) == whole.sequences
+    assert first.begun + later.begun == whole.drafts
 
 
 def test_options_out_of_range() -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tokdfa.automata.byte_classes import classes_of_sets
+from tokdfa.automata.byte_classes import byte_classes
 from tokdfa.automata.explore import STATE_LIMIT, explore
 from tokdfa.errors import LimitExceeded
 
@@ -55,7 +55,7 @@ def subset_construction(tree: Tree, limit: int = STATE_LIMIT) -> Dfa:
     positions.follow[0] = whole.first
     accepting = whole.last | whole.nullable
     sets = np.array(positions.sets, dtype=np.bool_).reshape(-1, 256)
-    byte_class, representatives = classes_of_sets(sets)
+    byte_class, representatives = byte_classes(sets.astype(np.uint8))
     readers = [  # for each byte class, the positions that read it
         sum(1 << position for position in np.flatnonzero(column).tolist()) << 1 for column in sets[:, representatives].T
     ]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokdfa.token_automata.columns import distinct_rows, enlarge, reached_states, transpose
+from tokdfa.token_automata.columns import distinct_rows, reached_states, transpose
 
 Rows = list[list[tuple[int, int]]]
 STATES = 7
@@ -56,8 +56,3 @@ def test_reached_states(rows: Rows, start: int) -> None:
     assert reached.tolist() == order
     assert number.tolist() == [order.index(state) if state in order else -1 for state in range(STATES)]
     assert new_offsets.tolist() == [0, *np.cumsum([len(rows[state]) for state in order]).tolist()]
-
-
-def test_enlarge() -> None:
-    larger = enlarge(np.arange(4, dtype=np.uint16), 9, 3)
-    assert (larger.dtype, len(larger), larger[:3].tolist()) == (np.uint16, 9, [0, 1, 2])

@@ -93,7 +93,7 @@ def test_masks_are_written_to_any_address(words: int) -> None:
     narrow, wide = masks.mask_from_ids([size - 1], size), masks.mask_from_ids(range(0, size, 2), size)
     store.keep(0, narrow, signature=1)  # packed, as nothing is known of it
     store.keep(1, wide)
-    store.keep_tokens(2, np.array([0, size - 1], dtype=np.int32))
+    store.keep(2, masks.mask_from_ids([0, size - 1], size))
     for state, mask in enumerate((narrow, wide, masks.mask_from_ids([0, size - 1], size))):
         room = np.empty(words + 2_100, dtype=np.int32)
         for ahead in [*range(0, 132, 4), 2_048, 4_092]:

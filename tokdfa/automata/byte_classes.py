@@ -27,13 +27,6 @@ def byte_classes(table: npt.NDArray[np.integer]) -> ByteClasses:
     return _classes_of_columns(np.ascontiguousarray(table.T), np.arange(256))
 
 
-def classes_of_sets(sets: npt.NDArray[np.bool_]) -> ByteClasses:
-    """The coarsest partition that every set is a union of classes of. `sets`: bool, shape (n, 256)."""
-    if sets.ndim != 2 or sets.shape[1] != 256 or sets.dtype != np.bool_:
-        raise AutomatonError(f"byte sets are booleans of shape (n, 256), not {sets.dtype} {sets.shape}")
-    return _classes_of_columns(np.ascontiguousarray(np.packbits(sets, axis=0).T), np.arange(256))
-
-
 def merge_equal_columns(table: npt.NDArray[np.integer], byte_class: npt.NDArray[np.uint8]) -> ByteClasses:
     """`byte_classes` of a table that has one column a class already: shape (S, C), `byte_class`: byte -> column."""
     return _classes_of_columns(np.ascontiguousarray(table.T), byte_class)

@@ -2,7 +2,6 @@ from libc.stdint cimport int32_t
 from libcpp.vector cimport vector
 
 
-# `group_by_key` with vectors: those of key k in `keys` are places[offsets[k]] .. places[offsets[k + 1] - 1], ascending.
 cdef int sort_by_key(
     const int32_t* keys, size_t count, size_t key_count, vector[int32_t]& offsets, vector[int32_t]& places
 ) except -1 nogil

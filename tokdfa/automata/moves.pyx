@@ -315,20 +315,34 @@ def blocks_of(
     return int32_array(block_of)
 
 
-def group_by_key(const int32_t[::1] keys, size_t key_count):
-    """(offsets, places), int32: ``places[offsets[k] : offsets[k + 1]]`` are those of key k in `keys`, ascending.
-
-    `keys`: int32, from 0 to `key_count` - 1. A counting sort: O(keys + key_count).
+def part_from(const int32_t[:, ::1] table, int32_t start):
+    """The part of a table of transitions that can be reached from `start`, which becomes its state 0, and which states
+    of `table` it has, in breadth-first order. O(states of the table + entries of the part).
     """
-    cdef vector[int32_t] offsets, places
-    sort_by_key(&keys[0] if keys.shape[0] else NULL, keys.shape[0], key_count, offsets, places)
-    return int32_array(offsets), int32_array(places)
+    cdef vector[int32_t] number, order, rows
+    cdef size_t head = 0
+    cdef Py_ssize_t k
+    cdef int32_t target
+    number.assign(table.shape[0], -1)
+    number[start] = 0
+    order.push_back(start)
+    while head < order.size():
+        for k in range(table.shape[1]):
+            target = table[order[head], k]
+            if target >= 0:
+                if number[target] < 0:
+                    number[target] = <int32_t>order.size()
+                    order.push_back(target)
+                target = number[target]
+            rows.push_back(target)
+        head += 1
+    return int32_array(rows).reshape(-1, table.shape[1]), int32_array(order)
 
 
 cdef int sort_by_key(
     const int32_t* keys, size_t count, size_t key_count, vector[int32_t]& offsets, vector[int32_t]& places
 ) except -1 nogil:
-    """See `group_by_key`."""
+    """Counting sort: ``places[offsets[k]] .. places[offsets[k + 1] - 1]`` are those of key k in `keys`, ascending."""
     cdef vector[int32_t] following
     cdef size_t k
     offsets.assign(key_count + 1, 0)

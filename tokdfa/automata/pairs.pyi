@@ -34,18 +34,10 @@ class Limits(NamedTuple):
 
 def explore_pairs(
     first: Int32, second: Int32, starts: tuple[int, int], needed: tuple[bool, bool], limit: int
-) -> tuple[Int32, Int32]:
-    """The pairs of states that can be reached from `starts`, in order, and where they lead.
-
-    `first`, `second`: int32, equal columns, -1 for dead; `starts`: a state of each, -1 for dead; `needed`: which of the
-    two has to be alive for a pair to be one. Returns int32 arrays of shape (pairs, 2), -1 for dead, and (pairs,
-    columns), -1 where no pair follows; after some more than `limit` pairs it stops, and the latter lacks rows.
-    """
+) -> tuple[Int32, Int32]: ...
 
 @final
 class PairSearch:
-    """Searches for containment, one at a time. `budget`: pairs that one of them may meet."""
-
     def __init__(self, budget: int) -> None: ...
     def search(
         self,
@@ -54,9 +46,4 @@ class PairSearch:
         tables: Callable[[], tuple[Table, Table, Limits]],
         make_row: Callable[[int], None],
         depth: int = ...,
-    ) -> int:
-        """INSIDE, OUTSIDE or GIVEN_UP: whether `state` reads all texts from `start`, of up to `depth` bytes.
-
-        `tables()`: (the state's `Table`, the slice's, `Limits` of the state's automaton), asked for again after each
-        `make_row(state)`, which makes a row of the state's automaton. Raises what that raises.
-        """
+    ) -> int: ...

@@ -36,25 +36,6 @@ if TYPE_CHECKING:
     from tokdfa.models.base import LanguageModel
 
 
-class CarsSampler(TreeSampler):
-    """Draws sequences and learns from each refused draft; see the module. Raises what `draw_by_cars` does."""
-
-    refuses = True
-
-    @property
-    def log_bound(self) -> float:
-        """The log of the upper bound on the constraint's mass; a draft is kept with probability Z / bound."""
-        return self._root.log_bound
-
-    def draw(self, samples: int, *, max_drafts: int | None = None) -> Draws:
-        """`samples` further sequences of equal weight, or fewer if `max_drafts` (default: 1000 times `samples`) do not
-        give them. `log_mass`: see the module's docstring; -inf if nothing was kept."""
-        started = time.perf_counter_ns()
-        drawn = self._draw(samples, 1000 * samples if max_drafts is None else max_drafts)
-        log_mass = log_total(drawn.log_bounds) - float(np.log(max(drawn.begun, 1)))
-        return self._target.draws(drawn.costs, started, drawn.sequences, drawn.begun, log_mass)
-
-
 def draw_by_cars(
     model: LanguageModel,
     compiled: CompiledConstraint,
@@ -67,10 +48,16 @@ def draw_by_cars(
     backtrack: bool = False,
     seed: int = 0,
 ) -> Draws:
-    """`samples` exact, independent sequences by a new `CarsSampler`, whose `draw` explains the options.
+    """`samples` exact, independent sequences of equal weight, or fewer if `max_drafts` (default: 1000 times `samples`)
+    do not give them. `log_mass`: see the module's docstring; -inf if nothing was kept.
 
     Raises EmptyMask at a dead end, ModelError as `tokdfa.decoding.loop.generate_batch` does,
     OptionError for values out of range. If the model gives no mass to the constraint, there are no sequences.
     """
-    sampler = CarsSampler(model, compiled, context, max_tokens=max_tokens, eos=eos, backtrack=backtrack, seed=seed)
-    return sampler.draw(samples, max_drafts=max_drafts)
+    started = time.perf_counter_ns()
+    sampler = TreeSampler(
+        model, compiled, context, refuses=True, max_tokens=max_tokens, eos=eos, backtrack=backtrack, seed=seed
+    )
+    drawn = sampler.draw(samples, 1000 * samples if max_drafts is None else max_drafts)
+    log_mass = log_total(drawn.log_bounds) - float(np.log(max(drawn.begun, 1)))
+    return sampler.target.draws(drawn.costs, started, drawn.sequences, drawn.begun, log_mass)

@@ -8,7 +8,7 @@ upper bound on it: 1 for a prefix that was never seen, and for one that was
 Drawing each token in proportion to p(a | u) bound(ua) gives a sequence the probability P(x) bound(x) / bound(root), so
 that all complete sequences come in the proportions of the model. `tokdfa.decoding.asap` takes whatever comes of it;
 `tokdfa.decoding.cars` and `tokdfa.decoding.adaptrack` refuse or go back where a bound turns out to be too large. The
-first two are a `TreeSampler`.
+first two draw by a `TreeSampler`.
 
 Memory: a node for each distinct prefix seen, with one number for all tokens not yet tried there. Rows are kept by a
 `Path` alone, for the prefixes of the sequence in progress.
@@ -17,7 +17,7 @@ Memory: a node for each distinct prefix seen, with one number for all tokens not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -157,11 +157,9 @@ class Drafts(NamedTuple):
 class TreeSampler:
     """Draws drafts token by token in proportion to p times bound, and tightens the bounds along each.
 
+    `refuses`: whether a draft is refused at a prefix never seen with the probability that its mask does not allow;
     `backtrack`: keep the rows of what a draft has in common with the one before.
     """
-
-    #: Whether a draft is refused at a prefix never seen with the probability that its mask does not allow.
-    refuses: ClassVar[bool]
 
     def __init__(
         self,
@@ -169,21 +167,31 @@ class TreeSampler:
         compiled: CompiledConstraint,
         context: Sequence[int] = (),
         *,
+        refuses: bool,
         max_tokens: int = 256,
         eos: Eos = "counted",
         backtrack: bool = False,
         seed: int = 0,
     ) -> None:
-        self._target = Target(model, compiled, context, max_tokens, eos)
-        self._backtrack = backtrack
+        self.target = Target(model, compiled, context, max_tokens, eos)
+        self._refuses, self._backtrack = refuses, backtrack
         self._generator = random_generator(seed)
         self._root = PrefixNode()
 
-    def _draw(self, samples: int, max_drafts: int) -> Drafts:
+    def log_bound(self, tokens: Sequence[int] = ()) -> float:
+        """The log of the upper bound on the mass that completes `tokens`; of Z for none; 0 for a prefix never seen."""
+        node = self._root
+        for token in tokens:
+            if token not in node.children:
+                return 0.0
+            node = node.children[token][1]
+        return node.log_bound
+
+    def draw(self, samples: int, max_drafts: int) -> Drafts:
         """`samples` complete drafts, or fewer if `max_drafts` do not give them or no mass is left."""
         check_count("samples", samples)
         check_count("max_drafts", max_drafts)
-        path = Path(self._target, Costs())
+        path = Path(self.target, Costs())
         kept: list[tuple[tuple[int, ...], float, float]] = []
         begun = 0
         while len(kept) < samples and begun < max_drafts and self._root.log_bound > -np.inf:
@@ -194,7 +202,7 @@ class TreeSampler:
             log_weight = self._walk(path, nodes)
             begun += 1
             if log_weight is not None:
-                kept.append((self._target.text_tokens(path.tokens(len(nodes) - 1)), log_bound, log_weight))
+                kept.append((self.target.text_tokens(path.tokens(len(nodes) - 1)), log_bound, log_weight))
             elif len(nodes) > 1 and not nodes[-1].is_known:
                 nodes[-1].log_bound = -np.inf  # a prefix that is as long as it may be
             for node in reversed(nodes):
@@ -208,7 +216,7 @@ class TreeSampler:
         """Walk a draft, appending its nodes; the log of its weight, None if it did not come to its end."""
         log_weight = 0.0
         while not path.is_complete(depth := len(nodes) - 1):
-            if depth == self._target.max_tokens:
+            if depth == self.target.max_tokens:
                 return None
             node, (tokens, logs) = nodes[-1], path.question(depth)
             is_new = not node.is_known
@@ -217,7 +225,7 @@ class TreeSampler:
             log_norm = log_total(expected)
             if log_norm == -np.inf:
                 return None
-            if is_new and self.refuses and not happens(float(np.exp(log_norm)), self._generator):
+            if is_new and self._refuses and not happens(float(np.exp(log_norm)), self._generator):
                 return None
             place = draw_index(np.cumsum(np.exp(expected - log_norm)), self._generator)
             nodes.append(node.enter(tokens, logs, place))

@@ -11,7 +11,7 @@ denotes all texts that can be cut into lexemes in an order that the rules allow.
 - `parts`: the same text from Python, with tags in free text; `tool_formats`: how models write calls of tools.
 - `gbnf`, `ebnf`: llama.cpp's and xgrammar's notations -> the same text.
 - `special`: special tokens in grammars -> ids of a vocabulary.
-- `lexeme_automata`: the automata of lexemes, with `lexeme_tables`; `lexer_components`, `lexer`: all at once, bytes ->
+- `lexeme_automata`: the automata of lexemes; `lexer_components`, `lexer`: all at once, bytes ->
   which lexemes these may be, or become.
 
 What reads bytes by a grammar is a strategy: `tokdfa.backends.earley_trie`, `tokdfa.backends.cfg_fsm`,

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from tokdfa.automata.byte_classes import byte_classes
 from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.minimize import minimize, minimize_from
+from tokdfa.automata.moves import part_from
 from tokdfa.core.budget import hold, spend
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.grammar.cfg import Lexeme, SpecialTokens
-from tokdfa.grammar.lexeme_tables import part_from
 from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.vocabulary.byte_table import DEAD
 

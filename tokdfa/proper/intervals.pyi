@@ -12,13 +12,6 @@ Int32 = npt.NDArray[np.int32]
 
 @final
 class IntervalLists:
-    """The forbidden successors of every state; all arrays int32. Immutable.
-
-    `state_of`: shape (V,), the state of each token, -1 for tokens outside the merge tree. The list of state s are the
-    intervals ``starts[k] .. ends[k] - 1`` of merge tree numbers, k from ``list_starts[s]`` to ``list_starts[s + 1] -
-    1``, sorted, neither overlapping nor touching.
-    """
-
     __match_args__: ClassVar[tuple[str, ...]]
     def __init__(self, state_of: Int32, list_starts: Int32, starts: Int32, ends: Int32) -> None: ...
     @property

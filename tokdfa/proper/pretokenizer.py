@@ -12,7 +12,7 @@ How it is made, one module an idea:
 - `pretokenizer_classes`: the characters that the pattern tells apart, asked of the library itself.
 - `pretokenizer_program`: the pattern as a program with priorities; the vectors of what succeeds, from the right.
 - `pretokenizer_automaton`: guess a vector and verify it, from the left: an automaton over classes; sequences of steps.
-- `pretokenizer_utf8`: classes of characters become bytes.
+- `pretokenizer_bytes`: classes of characters become bytes.
 - `pretokenizer_dfa`: the result.
 
 The result is kept on disk, so that the searches through all characters are done once on a machine. A file is named by a
@@ -63,10 +63,9 @@ from tokdfa.core.packages import installed_version
 from tokdfa.core.stored_file import code_stamp
 from tokdfa.errors import TokenizerError
 from tokdfa.proper.pretokenizer_automaton import NEVER, SegmentRule, mark_one_step, mark_sequence
-from tokdfa.proper.pretokenizer_bytes import bytes_as_letters, letters_as_bytes, read_byte_alphabet
+from tokdfa.proper.pretokenizer_bytes import bytes_as_letters, letters_as_bytes, read_byte_alphabet, spell_in_bytes
 from tokdfa.proper.pretokenizer_classes import check_pattern
 from tokdfa.proper.pretokenizer_dfa import FORMAT, MarkedDfa
-from tokdfa.proper.pretokenizer_utf8 import spell_in_bytes
 from tokdfa.regex.dialects import LIBRARY_DIALECTS
 from tokdfa.regex.library_parser import source_sets
 from tokdfa.regex.parse import parse

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tokdfa.core.stored_file import Arrays, Header
 
 FORMAT = FileFormat("tokdfa marked pre-tokenizer", 1, TokenizerError, "saved automaton", "build it again")
-#: A byte that occurs in no UTF-8 text, so that it can stand for the marker in an automaton over bytes.
-MARKER_BYTE = 0xFF
+#: Bytes that occur in no UTF-8 text: one that can stand for the marker in an automaton over bytes, and another.
+MARKER_BYTE, NO_BYTE = 0xFF, 0xFE
 _ARRAYS = ("transitions", "byte_class", "marker", "accepting")
 #: The borders so far, the last one first: (place, borders before it), or None.
 _Borders = tuple[int, "_Borders | None"]
@@ -58,6 +58,19 @@ class MarkedDfa(Dfa):
     def nbytes(self) -> int:
         """Memory of the arrays in bytes."""
         return super().nbytes + self.marker.nbytes
+
+    @classmethod
+    def of_bytes(cls, dfa: Dfa) -> MarkedDfa:
+        """The automaton of `dfa`, in which the byte MARKER_BYTE stands for the marker, and NO_BYTE leads nowhere."""
+        column = int(dfa.byte_class[MARKER_BYTE])
+        if column == dfa.byte_class[NO_BYTE]:  # no markers at all
+            markers = np.full(dfa.state_count, -1, dtype=np.int32)
+            return cls(dfa.transitions, dfa.byte_class, dfa.accepting, dfa.start, markers)
+        byte_class = dfa.byte_class.copy()
+        byte_class[MARKER_BYTE] = byte_class[NO_BYTE]
+        byte_class[byte_class > column] -= 1
+        transitions = np.delete(dfa.transitions, column, axis=1)
+        return cls(transitions, byte_class, dfa.accepting, dfa.start, dfa.transitions[:, column])
 
     def after_marker(self, state: int) -> int:
         """The state after a marker, or -1 where no border can be; from -1 (dead) always -1."""

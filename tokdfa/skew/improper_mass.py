@@ -75,12 +75,6 @@ class ImproperMass:
         """The mean of the mass over positions."""
         return float(np.exp(self.log_mass).mean())
 
-    @property
-    def any_improper(self) -> float:
-        """The probability that at least one improper token is drawn if one is drawn at every position."""
-        with np.errstate(divide="ignore"):  # a mass of 1 makes it certain
-            return -float(np.expm1(np.log1p(-np.minimum(np.exp(self.log_mass), 1.0)).sum()))
-
     def histogram(self, per_decade: int = 2, smallest: int = -20) -> tuple[npt.NDArray[np.float64], Counts, int]:
         """(edges, counts, below): how many positions have a mass in ``[edges[k], edges[k + 1])``.
 

@@ -7,12 +7,6 @@ Int32 = npt.NDArray[np.int32]
 UInt64 = npt.NDArray[np.uint64]
 
 class ClassStrings:
-    """The forest of the class strings of some tokens, and what they spell.
-
-    `letters`: uint8, shape (256,), the class of each byte; `skip`: bool, shape (256,), bytes whose tokens are dropped;
-    `merge`: equal strings are one; else each node of the trie is one of the forest.
-    """
-
     def __init__(self, letters: npt.NDArray[np.uint8], skip: npt.NDArray[np.bool_], merge: bool) -> None: ...
     @property
     def class_count(self) -> int:
@@ -25,8 +19,4 @@ class ClassStrings:
         `token_count`: how many ranks there are.
         """
 
-    def lay_out(self) -> tuple[UInt64, Int32, Int32]:
-        """(nodes, uint64, packed as those of a token trie; ranks, int32, of the tokens kept; the token class of each).
-
-        Token classes are numbered in the order of the nodes; a node that ends no token has the spare one.
-        """
+    def lay_out(self) -> tuple[UInt64, Int32, Int32]: ...

@@ -10,14 +10,6 @@ Integers = npt.NDArray[np.integer]
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 class Columns(NamedTuple):
-    """Token classes and what they do: class k has the pairs ``offsets[k] .. offsets[k + 1] - 1``.
-
-    ``ranks``: int32, ascending, the tokens that have a class, by rank (place in the trie's order); ``class_of``: int32,
-    the class of each of them; ``offsets``: int64, shape (classes + 1,); ``sources``, ``targets``: int32, states;
-    sources ascend within a class; ``in_order``: whether classes are known to be numbered in the order of their first
-    token, none with an empty column.
-    """
-
     ranks: Int32
     class_of: Int32
     offsets: Int64
@@ -28,24 +20,10 @@ class Columns(NamedTuple):
     @property
     def class_count(self) -> int: ...
 
-def unite(parts: Sequence[Columns]) -> Columns:
-    """Columns of several runs of tokens as one: equal columns are one class, in order of their first token.
-
-    Tokens with empty columns are left out. The parts' tokens follow one another. O(pairs + tokens).
-    """
-
-def join(parts: Sequence[Columns]) -> Columns:
-    """Columns of several runs of tokens one behind the other, equal ones apart."""
-
-def distinct_rows(offsets: Integers, keys: Integers, values: Integers) -> tuple[Int32, Int64, Int32, Int32]:
-    """Equal rows of a sparse table once, in order of arrival: (number of each row, offsets, keys, values).
-
-    O(entries).
-    """
-
-def places_of(offsets: Integers, rows: Integers) -> tuple[Int64, Int64]:
-    """Where the entries of the chosen rows lie, one row after another; and the offsets of the rows put together so."""
-
+def unite(parts: Sequence[Columns]) -> Columns: ...
+def join(parts: Sequence[Columns]) -> Columns: ...
+def distinct_rows(offsets: Integers, keys: Integers, values: Integers) -> tuple[Int32, Int64, Int32, Int32]: ...
+def places_of(offsets: Integers, rows: Integers) -> tuple[Int64, Int64]: ...
 def transpose(row_count: int, offsets: Int64, columns: Int32, values: Int32) -> tuple[Int64, Int32, Int32]:
     """A sparse table by its other index: entries (k, columns[i], values[i]) for i in ``offsets[k]..offsets[k+1]-1``.
 
@@ -66,6 +44,3 @@ def reached_states(start: int, offsets: Int64, targets: Int32) -> tuple[Int32, I
     Returns them, int32; the place of each state among them, -1 for the others; and where their rows begin if they are
     put in this order, int64. O(entries).
     """
-
-def enlarge(array: npt.NDArray[ScalarT], room: int, used: int) -> npt.NDArray[ScalarT]:
-    """A longer array with the first `used` entries of `array`."""

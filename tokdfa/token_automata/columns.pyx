@@ -17,6 +17,7 @@ still being read, and the name, are ours (transformation monoid: Eilenberg, "Aut
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libcpp.vector cimport vector
 
+from tokdfa.automata.moves cimport sort_by_key
 from tokdfa.core.border cimport HELD_WORK, int32_array, int64_array
 from tokdfa.core.interning cimport pair_key
 
@@ -215,25 +216,14 @@ def list_members(
 
     `dense`: int32, the class of each rank, written where there is one; or empty.
     """
-    cdef vector[int32_t] following
-    cdef Py_ssize_t k
-    cdef int32_t total = 0, token_class
-    bounds, listed = np.zeros(class_count + 1, dtype=np.int32), np.empty(ranks.shape[0], dtype=np.int32)
-    cdef int32_t[::1] offsets = bounds, members = listed
-    cdef bint is_dense = dense.shape[0] > 0
-    for k in range(ranks.shape[0]):
-        offsets[class_of[k] + 1] += 1
-    for k in range(class_count + 1):
-        total += offsets[k]
-        offsets[k] = total
-        following.push_back(total)
-    for k in range(ranks.shape[0]):
-        token_class = class_of[k]
-        members[following[token_class]] = order[ranks[k]]
-        following[token_class] += 1
-        if is_dense:
-            dense[ranks[k]] = token_class
-    return bounds, listed
+    cdef vector[int32_t] offsets, places
+    cdef size_t k
+    sort_by_key(&class_of[0] if class_of.shape[0] else NULL, class_of.shape[0], class_count, offsets, places)
+    for k in range(places.size() if dense.shape[0] else 0):
+        dense[ranks[k]] = class_of[k]
+    for k in range(places.size()):
+        places[k] = order[ranks[places[k]]]
+    return int32_array(offsets), int32_array(places)
 
 
 def reached_states(Py_ssize_t start, const int64_t[::1] offsets, const int32_t[::1] targets):
@@ -261,10 +251,3 @@ def reached_states(Py_ssize_t start, const int64_t[::1] offsets, const int32_t[:
                 places[targets[k]] = <int32_t>order.size()
                 order.push_back(targets[k])
     return int32_array(order), number, int64_array(bounds)
-
-
-def enlarge(array, room, used):
-    """A longer array with the first `used` entries of `array`."""
-    larger = np.empty(room, dtype=array.dtype)
-    larger[:used] = array[:used]
-    return larger

@@ -16,8 +16,6 @@ DEAD: Final = -1
 UNKNOWN: Final = -2
 
 class WalkCounters(NamedTuple):
-    """Work done by one walk: nodes visited, nodes skipped unseen, stops to fill the table."""
-
     nodes_visited: int
     nodes_skipped: int
     rows_filled: int
@@ -41,29 +39,19 @@ class ByteTable:
         State s gets the row at offset s x classes. O(states x classes).
         """
     @property
-    def transitions(self) -> Int32:
-        """int32, flat: row offset + class -> row offset, DEAD or UNKNOWN. May be replaced by a longer one."""
+    def transitions(self) -> Int32: ...
     @transitions.setter
     def transitions(self, array: Int32) -> None: ...
     @property
-    def byte_class(self) -> npt.NDArray[np.uint8]:
-        """uint8, shape (256,): byte -> class."""
+    def byte_class(self) -> npt.NDArray[np.uint8]: ...
     @property
     def class_count(self) -> int: ...
-    def fill(self, row: int, byte: int) -> None:
-        """Make the UNKNOWN entry of a byte known, and others as far as that is cheap; the whole row here."""
-    def fill_row(self, row: int) -> None:
-        """Make every entry of a row known. May raise LimitExceeded."""
-    def known_row_after(self, row: int, trie: FlatTrie, token: int) -> int:
-        """The row after a token; DEAD if it may not come or spells nothing; UNKNOWN if an entry on the way is."""
-    def row_after(self, row: int, trie: FlatTrie, token: int) -> int:
-        """The row after a token, DEAD if it may not come or spells nothing. Fills the rows on the way."""
+    def fill(self, row: int, byte: int) -> None: ...
+    def fill_row(self, row: int) -> None: ...
+    def row_after(self, row: int, trie: FlatTrie, token: int) -> int: ...
 
 class ByteRecognizer(Protocol):
-    """Any byte recogniser in Python: `step` returns the next state, or None where no text goes on."""
-
-    def step(self, state: Any, byte: int) -> Any:
-        """The state after `byte`, or None."""
+    def step(self, state: Any, byte: int) -> Any: ...
 
 class RecognizerTable(ByteTable):
     """A lazily filled byte table over any Python recogniser whose states can be hashed.
@@ -73,10 +61,8 @@ class RecognizerTable(ByteTable):
 
     recognizer: ByteRecognizer
     def __init__(self, recognizer: ByteRecognizer) -> None: ...
-    def row(self, state: Hashable) -> int:
-        """The row offset that names `state`, a new one if need be."""
-    def state(self, row: int) -> Any:
-        """The recogniser's state that `row` names."""
+    def row(self, state: Hashable) -> int: ...
+    def state(self, row: int) -> Any: ...
 
 def walk(trie: TokenTrie, table: ByteTable, state: int, mask: Mask) -> WalkCounters:
     """OR the tokens that `table` allows from `state` into `mask` (int32, shape (ceil(V/32),)).

@@ -381,10 +381,6 @@ cdef class ByteTable:
             here += 1
         return row
 
-    def known_row_after(self, int32_t row, FlatTrie trie not None, int64_t token):
-        """The row after a token; DEAD if it may not come or spells nothing; UNKNOWN if an entry on the way is."""
-        return self.peek_token(row, trie, token)
-
     def row_after(self, int32_t row, FlatTrie trie not None, int64_t token):
         """The row after a token, DEAD if it may not come or spells nothing. Fills the rows on the way."""
         return self.step_token(row, trie, token)

@@ -126,14 +126,6 @@ cdef class MaskStore:
         self.same.insert(pair[int64_t, Words](signature, copy))
         return self.note(state, KeptMask(copy, -1), 4 * self.words + WIDE_BYTES)
 
-    def keep_tokens(self, int64_t state, const int32_t[::1] tokens not None):
-        """Remember the mask that holds exactly `tokens`, at most NARROW, which nobody may change any more."""
-        cdef Words data = &tokens[0] if tokens.shape[0] else NULL
-        with self.lock:
-            self.make_room()
-            self.owners.append(tokens.base)
-            self.note(state, KeptMask(data, tokens.shape[0]), 4 * tokens.shape[0] + NARROW_BYTES)
-
     cdef int keep_ids(self, int64_t state, const int32_t* tokens, int64_t count) except -1:
         self.make_room()
         copy = PyBytes_FromStringAndSize(<const char*>tokens, 4 * count)

@@ -82,7 +82,10 @@ def walk_source(
     trie, const uint64_t[::1] nodes, const int32_t[::1] table, const uint8_t[::1] alphabet, int32_t state,
     uint32_t[::1] words not None,
 ):
-    """OR the tokens allowed from `state` into `words` (uint32, V + 1 bits). Returns nodes visited, nodes survived."""
+    """OR the tokens allowed from `state` into `words` (uint32, V + 1 bits). Returns nodes visited, nodes survived.
+
+    `nodes`: of `source_nodes`. `table`: int32, flat, row offset + column -> row offset, negative where no text goes on.
+    """
     cdef vector[int32_t] stack
     cdef SourceCounts done
     if words.shape[0] < trie.size // 32 + 1:

@@ -12,7 +12,6 @@ from tests.backends.peers.test_peers import BYTES
 from tests.packages import backend, needs
 from tests.walks import accepts
 from tests.walks import mask_of as allowed
-from tokdfa.backends.laws.contract import check_backend
 from tokdfa.backends.peers.glrmask_peer import refuse_crashes
 from tokdfa.backends.registry import create_backend
 from tokdfa.constraint import JsonSchema
@@ -284,12 +283,6 @@ def test_other_loops_reach_glrmask() -> None:
     assert accepts(compiled("glrmask", tree).start(), "[[], [[]]]")
     for harmless in ({"$ref": "#/no/such", "a": 1}, {"$ref": "http://elsewhere", "a": 1}, {"$ref": 5, "a": 1}):
         refuse_crashes(JsonSchema(harmless))
-
-
-@needs("lm-format-enforcer", "torch")
-def test_the_laws_hold_for_bitmasks_of_lm_format_enforcer() -> None:
-    results = check_backend("lm_format_enforcer", {"token_list": "bitmask"})
-    assert [result for result in results if not result.ok] == []
 
 
 @needs("grid-guardrail", "torch")

@@ -12,6 +12,8 @@ Source: 003, "RegexFSM concatenation".
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libcpp.vector cimport vector
 
+from tokdfa.core.border cimport int32_array
+
 import numpy as np
 
 
@@ -68,14 +70,7 @@ def run_rests(table, lexer, int32_t state):
                     outcomes.push_back(outcome_of[states[passed]])
                     rests.push_back(rest_at[where[rest] + passed])
             begin_of[rest + 1] = <int32_t>outcomes.size()
-    return after, begins, array_of(outcomes), array_of(rests)
-
-
-cdef array_of(vector[int32_t]& values):
-    """A numpy array of its own."""
-    if values.empty():
-        return np.zeros(0, dtype=np.int32)
-    return np.asarray(<int32_t[:values.size()]>values.data()).copy()
+    return after, begins, int32_array(outcomes), int32_array(rests)
 
 
 def join_pairs(

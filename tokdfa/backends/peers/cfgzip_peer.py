@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tokdfa.backends.base import CompiledConstraint, Option, Support
-from tokdfa.backends.peers.common import DIALECT, FittedPattern, Peer, own_errors, require
-from tokdfa.backends.peers.peer_matcher import PeerMatcher
+from tokdfa.backends.peers.common import DIALECT, GAPS, FittedPattern, Peer, own_errors, require
 from tokdfa.backends.peers.rust_regex import with_start_rule
-from tokdfa.backends.peers.xgrammar_peer import xgrammar_pattern
+from tokdfa.backends.peers.xgrammar_peer import XgrammarMatcher, xgrammar_pattern
 from tokdfa.constraint import Choice, Grammar, Regex
 from tokdfa.errors import LimitExceeded, TokdfaError, UnsupportedConstraint
 
@@ -60,8 +59,7 @@ class CfgzipPeer(Peer):
     )
     known_differences: ClassVar[dict[str, str]] = {
         "masks_equal": "its classes lose tokens that go over a repetition of parts that may be empty",
-        "compiles_with_gaps": "compiles although the vocabulary cannot spell any text of the language",
-        "no_dead_end_with_gaps": "looks at bytes only, so it offers tokens after which the vocabulary cannot go on",
+        **GAPS,
     }
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
@@ -194,10 +192,9 @@ def _compile_classes(backend: CfgzipPeer, grammar: str, found: Any) -> Any:
     return compiler.compile_grammar(grammar)
 
 
-class _CfgzipMatcher(PeerMatcher):
+class _CfgzipMatcher(XgrammarMatcher):
     def __init__(self, compiled: _Compiled, peer: Any) -> None:
-        super().__init__(compiled.vocab)
-        self._compiled, self.peer = compiled, peer
+        super().__init__(compiled, peer)
         self._classes = np.zeros((compiled.class_count + 31) // 32, dtype=np.int32)
         #: One byte a class, and a zero for tokens of none.
         self._allowed = np.zeros(compiled.class_count + 1, dtype=np.uint8)
@@ -215,18 +212,3 @@ class _CfgzipMatcher(PeerMatcher):
     def _take(self, token: int) -> bool:
         place = int(self._compiled.class_of[token])
         return place < self._compiled.class_count and bool(self.peer.accept_token(place))
-
-    def _would_take(self, token: int) -> bool:
-        if not self._take(token):
-            return False
-        self.peer.rollback(1)
-        return True
-
-    def _accepts(self) -> bool:
-        return bool(self.peer.is_completed())
-
-    def _go_back(self, count: int) -> None:
-        self.peer.rollback(count)
-
-    def _fork_peer(self) -> _CfgzipMatcher:
-        return _CfgzipMatcher(self._compiled, self.peer.fork())

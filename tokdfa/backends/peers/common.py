@@ -30,6 +30,7 @@ from tokdfa.regex.compile import compile_dfa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
+    from contextlib import AbstractContextManager
     from typing import ClassVar
 
     from tokdfa.automata.dfa import Dfa
@@ -47,7 +48,11 @@ DIALECT = Option(
     choices=("tokdfa", "own"),
 )
 
-
+#: What differs in a peer that does not look whether the vocabulary can spell what remains.
+GAPS = {
+    "compiles_with_gaps": "compiles although the vocabulary cannot spell any text of the language",
+    "no_dead_end_with_gaps": "looks at bytes only, so it offers tokens after which the vocabulary cannot go on",
+}
 #: A noncharacter of Unicode. A matcher whose pattern is primed takes it before the text.
 PRIMER = "\U0010ffff"
 
@@ -74,21 +79,32 @@ def require(module: str) -> Any:
 
 
 @contextmanager
-def own_errors(package: str, constraint: Constraint, limit_words: tuple[str, ...] = ()) -> Iterator[None]:
-    """Turn whatever `package` raises inside into an error of ours that quotes it.
+def _turned(refusal: Callable[[BaseException, str], TokdfaError]) -> Iterator[None]:
+    """Raise `refusal` of an error that is not ours and of what it says.
 
-    LimitExceeded for an exhausted memory or stack and for messages with one of `limit_words`, else
-    UnsupportedConstraint. A panic of Rust code is caught too, although pyo3 derives it from BaseException.
+    A panic of Rust code is caught too, although pyo3 derives it from BaseException.
     """
     try:
         yield
     except (TokdfaError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        said = first_lines(error) or type(error).__name__
+        raise refusal(error, first_lines(error) or type(error).__name__) from None
+
+
+def own_errors(package: str, constraint: Constraint, limit_words: tuple[str, ...] = ()) -> AbstractContextManager[None]:
+    """Turns whatever `package` raises inside into an error of ours that quotes it.
+
+    LimitExceeded for an exhausted memory or stack and for messages with one of `limit_words`, else
+    UnsupportedConstraint.
+    """
+
+    def refusal(error: BaseException, said: str) -> TokdfaError:
         if isinstance(error, MemoryError | RecursionError) or any(word in said for word in limit_words):
-            raise limit_exceeded(package, constraint, said) from None
-        raise UnsupportedConstraint(f"{package} cannot compile {constraint.name!r}: {said}") from None
+            return limit_exceeded(package, constraint, said)
+        return UnsupportedConstraint(f"{package} cannot compile {constraint.name!r}: {said}")
+
+    return _turned(refusal)
 
 
 def limit_exceeded(package: str, constraint: Constraint, said: str) -> LimitExceeded:
@@ -113,18 +129,10 @@ class PerVocabulary(Generic[T]):
             of_vocab = self._kept.setdefault(vocab, {})
             if key not in of_vocab:
                 started = time.perf_counter()
-                made = self._made(vocab, *key)
+                with _turned(lambda _, said: VocabularyError(f"{self._package} cannot take {vocab!r}: {said}")):
+                    made = self._make(vocab, *key)
                 of_vocab[key] = made, time.perf_counter() - started
             return of_vocab[key]
-
-    def _made(self, vocab: Vocabulary, *key: Hashable) -> T:
-        try:
-            return self._make(vocab, *key)
-        except (TokdfaError, KeyboardInterrupt, SystemExit, GeneratorExit):
-            raise
-        except BaseException as error:  # a panic of Rust code is no Exception
-            said = first_lines(error) or type(error).__name__
-            raise VocabularyError(f"{self._package} cannot take {vocab!r}: {said}") from None
 
 
 def _promises_names(constraint: JsonSchema) -> bool:

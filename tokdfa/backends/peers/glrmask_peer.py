@@ -8,7 +8,7 @@ dialect, a JsonSchema as it is. What matters for a comparison:
   which each matcher takes before the text begins; then nothing leads back. With ``dialect="own"`` and in grammars the
   fault stays.
 - *Where the work is.* ``mask_strategy="parser_dwa"`` does nearly all of it while compiling, ``token_trie`` while
-  masking; ``auto`` chooses. Two further options tune the trie walk.
+  masking; ``auto`` chooses. ``parser`` tunes the trie walk.
 - *End tokens.* It has none; their bits are added when it says that the text is complete.
 - *Fork and rollback.* It has no rollback, and its copy is as dear as a new start, so matchers go back by starting
   anew. A refused token spoils its state: `advance` then starts anew too (and raises TokenRefused), and `allows` looks
@@ -34,6 +34,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import (
     DIALECT,
+    GAPS,
     PRIMER,
     FittedPattern,
     Peer,
@@ -86,18 +87,13 @@ class GlrmaskPeer(Peer):
             "how token_trie runs the parser: lr_table compiles faster, template_dfa masks faster",
             choices=("lr_table", "template_dfa"),
         ),
-        Option("merge_tokens", bool, False, "token_trie: walk tokens that the grammar treats alike only once"),
     )
-    known_differences: ClassVar[dict[str, str]] = {
-        "compiles_with_gaps": "compiles although the vocabulary cannot spell any text of the language",
-        "no_dead_end_with_gaps": "looks at bytes only, so it offers tokens after which the vocabulary cannot go on",
-    }
+    known_differences: ClassVar[dict[str, str]] = GAPS
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
-        settings = self.settings
-        if settings["mask_strategy"] != "token_trie" and (settings["parser"] != "lr_table" or settings["merge_tokens"]):
-            raise OptionError("options 'parser' and 'merge_tokens' act with mask_strategy='token_trie' only")
+        if self.settings["mask_strategy"] != "token_trie" and self.settings["parser"] != "lr_table":
+            raise OptionError("option 'parser' acts with mask_strategy='token_trie' only")
         self._module = require("glrmask")
         self.vocabulary, self.setup_seconds = _VOCABULARIES.get(self.vocab)
 
@@ -126,10 +122,7 @@ class GlrmaskPeer(Peer):
         module, settings = self._module, self.settings
         if settings["mask_strategy"] != "token_trie":
             return getattr(module.MaskStrategy, settings["mask_strategy"].upper())
-        return module.TokenTrie(
-            parser_backend=getattr(module.ParserBackend, settings["parser"].upper()),
-            merge_equivalent_tokens=settings["merge_tokens"],
-        )
+        return module.TokenTrie(parser_backend=getattr(module.ParserBackend, settings["parser"].upper()))
 
 
 def refuse_crashes(constraint: JsonSchema) -> None:
@@ -242,7 +235,7 @@ class _GlrmaskMatcher(PeerMatcher):
         if self.peer.commit_token(token):
             self._seen = None
             return True
-        self._start_anew(self.taken)
+        self.start_anew(self.taken)
         return False
 
     def _would_take(self, token: int) -> bool:
@@ -254,14 +247,9 @@ class _GlrmaskMatcher(PeerMatcher):
     def _accepts(self) -> bool:
         return bool(self.peer.is_accepting())
 
-    def _go_back(self, count: int) -> None:
-        self._start_anew(self.taken[:-count])
-        self._seen = None
-
-    def _start_anew(self, tokens: list[int]) -> None:
-        self.peer = self._compiled.start_peer()
+    def _restart(self, tokens: list[int]) -> None:
+        self.peer, self._seen = self._compiled.start_peer(), None
         self.peer.commit_tokens(tokens)
-        self.count_replayed(len(tokens))
 
     def _fork_peer(self) -> _GlrmaskMatcher:
         return _GlrmaskMatcher(self._compiled, self.peer.copy())

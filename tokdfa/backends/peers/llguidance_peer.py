@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import (
     DIALECT,
+    GAPS,
     Peer,
     PerVocabulary,
     first_lines,
@@ -74,15 +75,11 @@ class LlguidancePeer(Peer):
         Option(
             "slices", str, "default", "default: ready masks of common token sets; off: walk", choices=("default", "off")
         ),
-        Option("precompute_large", bool, True, "walk the trie for large regexes while compiling"),
         Option("forcing", bool, False, "its default: where bytes are determined, only the tokenizer's own token"),
         Option("step_fuel", int, 200_000, "limit on the lexer's work in one mask", minimum=1),
         Option("max_states", int, 250_000, "limit on lexer states", minimum=1),
     )
-    known_differences: ClassVar[dict[str, str]] = {
-        "compiles_with_gaps": "compiles although the vocabulary cannot spell any text of the language",
-        "no_dead_end_with_gaps": "looks at bytes only, so it offers tokens after which the vocabulary cannot go on",
-    }
+    known_differences: ClassVar[dict[str, str]] = GAPS
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
@@ -92,9 +89,7 @@ class LlguidancePeer(Peer):
             raise OptionError("forcing needs the encoder of a tokenizer; this vocabulary was made without one")
         self.tokenizer, self.setup_seconds = _TOKENIZERS.get(self.vocab, self.settings["slices"], self.forces)
         self._limits = self._module.LLParserLimits(
-            step_lexer_fuel=self.settings["step_fuel"],
-            max_lexer_states=self.settings["max_states"],
-            precompute_large_lexemes=self.settings["precompute_large"],
+            step_lexer_fuel=self.settings["step_fuel"], max_lexer_states=self.settings["max_states"]
         )
 
     @property
@@ -254,12 +249,12 @@ class _LlguidanceMatcher(PeerMatcher):
         return bool(self.peer.is_accepting())
 
     def _go_back(self, count: int) -> None:
-        if not self.peer.is_error() and self.peer.rollback(count):
-            return
-        kept = self.taken[:-count]
+        if self.peer.is_error() or not self.peer.rollback(count):
+            super()._go_back(count)
+
+    def _restart(self, tokens: list[int]) -> None:
         self.peer = self._compiled.prototype.deep_copy()
-        self.peer.try_consume_tokens(kept)
-        self.count_replayed(len(kept))
+        self.peer.try_consume_tokens(tokens)
 
     def _fork_peer(self) -> _LlguidanceMatcher:
         return _LlguidanceMatcher(self._compiled, self.peer.deep_copy())

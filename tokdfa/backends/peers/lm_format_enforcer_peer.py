@@ -5,17 +5,16 @@ tokens by length take its place. We build its `TokenEnforcerTokenizerData` from 
 build it from a tokenizer: a token that is no whole UTF-8 counts as U+FFFD characters. What matters for a comparison:
 
 - *Where the work is.* Compiling only reads the schema; parts are looked at when the text gets there. It has no call
-  for taking a token: the next mask parses it. Its answer is a list of ids (``token_list="ids"``, as in all its
-  integrations), which is packed here; the counter ``packing_ns`` says how long that took. ``bitmask`` lets it build
-  packed masks itself, which needs torch and takes it longer except inside free strings.
+  for taking a token: the next mask parses it. Its answer is a list of ids, as in all its
+  integrations, which is packed here; the counter ``packing_ns`` says how long that took.
 - *All texts are kept.* It remembers every prefix that it has seen with its list, so fork and rollback cost nothing,
   and a text that begins as an earlier one did is looked up. The matchers of one compiled constraint share that memory,
   which grows with the square of a text's length, under a lock: its parsers are not made for threads.
 - *Faults become errors.* If a part of the schema is beyond it, it logs that while filling a mask, and offers the end
   of the text. Here that is UnsupportedConstraint, from `fill_mask` or `advance`.
-- *JSON Schema.* The order of properties is free unless ``key_order``. Blanks are free everywhere, also after the
-  value, up to ``max_whitespace`` in a row. ``max_array_length`` bounds arrays without maxItems; its own default is 20,
-  ours no bound. Options of the constraint besides the schema are not passed on.
+- *JSON Schema.* The order of properties is free. Blanks are free everywhere, also after the value, up to 12 in a row.
+  Arrays without maxItems have no bound; its own default is 20. Options of the constraint besides the schema are not
+  passed on.
 - *Accepted wrongly.* It ignores in silence ``not``, ``if``, ``format``, ``uniqueItems``, ``multipleOf``, bounds of
   numbers, ``minProperties``, ``patternProperties`` and ``prefixItems``; of a ``$ref`` it reads the last part, as a
   name in the schema's definitions. Strings may contain raw control characters, and need not be UTF-8. A character with
@@ -35,7 +34,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tokdfa import mask as masks
-from tokdfa.backends.base import CompiledConstraint, Option
+from tokdfa.backends.base import CompiledConstraint
 from tokdfa.backends.peers.common import (
     Peer,
     PerVocabulary,
@@ -66,18 +65,6 @@ class LmFormatEnforcerPeer(Peer):
     summary: ClassVar[str] = "parser of characters and trie of tokens' characters in Python (lm-format-enforcer, Gat)"
     kinds: ClassVar[tuple[str, ...]] = ("json_schema",)
     packages: ClassVar[tuple[str, ...]] = (_PACKAGE,)
-    options: ClassVar[tuple[Option, ...]] = (
-        Option(
-            "token_list",
-            str,
-            "ids",
-            "ids: it lists tokens, which we pack; bitmask: it packs them itself (needs torch)",
-            choices=("ids", "bitmask"),
-        ),
-        Option("key_order", bool, False, "required properties first, in the order of 'required'"),
-        Option("max_array_length", int, 0, "items of an array without maxItems; 0: any number", minimum=0),
-        Option("max_whitespace", int, 12, "blanks in a row", minimum=0),
-    )
     known_differences: ClassVar[dict[str, str]] = {
         "texts_in_language": "JSON strings may contain raw control characters and bytes that are no UTF-8",
     }
@@ -85,19 +72,19 @@ class LmFormatEnforcerPeer(Peer):
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
         self.module = require(_MODULE)
-        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(self.vocab, self.settings["token_list"] == "bitmask")
+        self.tokenizer, self.setup_seconds = _TOKENIZERS.get(self.vocab)
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
         return _Compiled(self, constraint)
 
     def enforcer(self, constraint: JsonSchema) -> Any:
         """A TokenEnforcer at the start of the text. Raises what lm-format-enforcer raises."""
-        module, settings = self.module, self.settings
+        module = self.module
         config = module.CharacterLevelParserConfig(
             alphabet=self.tokenizer.tokenizer_alphabet,
-            max_consecutive_whitespaces=settings["max_whitespace"],
-            force_json_field_order=settings["key_order"],
-            max_json_array_length=settings["max_array_length"],
+            max_consecutive_whitespaces=12,
+            force_json_field_order=False,
+            max_json_array_length=0,
         )
         schema = constraint.schema
         if not isinstance(schema, dict):
@@ -115,7 +102,7 @@ class LmFormatEnforcerPeer(Peer):
 _MAKING = new_lock()
 
 
-def _make_tokenizer(vocab: Vocabulary, bitmask: bool) -> Any:
+def _make_tokenizer(vocab: Vocabulary) -> Any:
     """Its tokenizer data: a trie of Python dictionaries over characters, and lists of tokens for free strings.
 
     A token of whole characters is marked as the beginning of a word, which spares decoding the word so far again and
@@ -134,7 +121,7 @@ def _make_tokenizer(vocab: Vocabulary, bitmask: bool) -> Any:
     require(_MODULE)
     from lmformatenforcer.tokenenforcer import TokenEnforcerTokenizerData
 
-    return TokenEnforcerTokenizerData(regular, decode, list(vocab.end_tokens), bitmask, vocab.size)
+    return TokenEnforcerTokenizerData(regular, decode, list(vocab.end_tokens), False, vocab.size)
 
 
 _TOKENIZERS: PerVocabulary[Any] = PerVocabulary("lm-format-enforcer", _make_tokenizer)
@@ -154,11 +141,11 @@ class _Compiled(CompiledConstraint):
         """A matcher before the first token; `context` does not matter to this strategy."""
         return _LmFormatEnforcerMatcher(self)
 
-    def allowed_tokens(self, taken: list[int]) -> Any:
-        """A list of ids or a packed torch tensor. The states of all prefixes of `taken` must have been asked before."""
+    def allowed_tokens(self, taken: list[int]) -> list[int]:
+        """The allowed tokens. The states of all prefixes of `taken` must have been asked before."""
         with self._lock, _Listener() as listener:
             try:
-                found = self.enforcer.get_allowed_tokens(taken).allowed_tokens
+                found: list[int] = self.enforcer.get_allowed_tokens(taken).allowed_tokens
             except Exception as error:
                 listener.error = error
             key = tuple(taken)
@@ -207,7 +194,7 @@ class _LmFormatEnforcerMatcher(PeerMatcher):
         if self._mask is None:
             allowed = self._compiled.allowed_tokens(self.taken)
             started = time.perf_counter_ns()
-            self._mask = pack_tokens(allowed, self.vocab.size) if isinstance(allowed, list) else allowed.numpy()
+            self._mask = pack_tokens(allowed, self.vocab.size)
             self.counters["packing_ns"] = self.counters.get("packing_ns", 0) + time.perf_counter_ns() - started
         return self._mask
 

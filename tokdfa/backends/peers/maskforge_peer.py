@@ -9,8 +9,8 @@ matters for a comparison:
 - *Refused wrongly.* ``-0``, ``1.0`` and ``1e2`` as integers; an escape that a string of ``const`` does not need.
 - *Cache.* Its compiler keeps executables of schemas, by their text; with ``cache=False``, ours, it does not, as
   compiling a constraint twice would time a look-up. The trie of the vocabulary is kept in any case.
-- *Binding.* ``bind_policy`` is its own: ``eager`` makes the rows of all states of a regular schema while compiling,
-  ``lazy`` when they are first asked for, ``adaptive``, its default, the first where they fit a budget.
+- *Binding.* The rows of all states of a regular schema are made while compiling where they fit a budget of its own,
+  else when they are first asked for.
 - *Masks* are written into a bytearray of its own, of which we copy the words: about a microsecond for 128,000 tokens.
 - *Tokens.* It knows one end token; where that is allowed, we allow all of ours. A token without bytes is absent to it.
 - *Fork and rollback.* It has neither, so matchers start anew and take the same tokens again. A refused token leaves its
@@ -45,22 +45,14 @@ class MaskforgePeer(Peer):
     summary: ClassVar[str] = "byte automaton or structured matcher of a JSON schema (maskforge)"
     kinds: ClassVar[tuple[str, ...]] = ("json_schema",)
     packages: ClassVar[tuple[str, ...]] = (_PACKAGE,)
-    options: ClassVar[tuple[Option, ...]] = (
-        Option("cache", bool, False, "remember compiled schemas by their text"),
-        Option(
-            *("bind_policy", str, "adaptive", "when the rows of a regular schema are made"),
-            choices=("adaptive", "eager", "lazy"),
-        ),
-    )
+    options: ClassVar[tuple[Option, ...]] = (Option("cache", bool, False, "remember compiled schemas by their text"),)
     known_differences: ClassVar[dict[str, str]] = {}
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
         require(_PACKAGE)
         self.vocabulary, of_vocabulary = _VOCABULARIES.get(self.vocab)
-        self.compiler, of_compiler = _COMPILERS.get(
-            self.vocab, None if self.settings["cache"] else 0, self.settings["bind_policy"]
-        )
+        self.compiler, of_compiler = _COMPILERS.get(self.vocab, None if self.settings["cache"] else 0)
         self.setup_seconds = of_vocabulary + of_compiler
 
     def _compile(self, constraint: Constraint) -> CompiledConstraint:
@@ -73,9 +65,9 @@ def _make_vocabulary(vocab: Vocabulary) -> Any:
     return require(_PACKAGE).Vocabulary.from_id_ordered_tokens(tokens, vocab.end_tokens[0], vocab.size)
 
 
-def _make_compiler(vocab: Vocabulary, cache_bytes: int | None, bind_policy: str) -> Any:
+def _make_compiler(vocab: Vocabulary, cache_bytes: int | None) -> Any:
     """A compiler that has bound a schema, so that the trie of the vocabulary is there."""
-    compiler = require(_PACKAGE).Compiler(cache_bytes, bind_policy=bind_policy)
+    compiler = require(_PACKAGE).Compiler(cache_bytes)
     compiler.compile('{"type": "array", "items": {"type": "string"}}').bind(_VOCABULARIES.get(vocab)[0])
     return compiler
 
@@ -129,16 +121,12 @@ class _MaskforgeMatcher(PeerMatcher):
     def _accepts(self) -> bool:
         return bool(self._session.is_accepting)
 
-    def _go_back(self, count: int) -> None:
-        self._start_anew(self.taken[:-count])
-
-    def _start_anew(self, tokens: list[int]) -> None:
+    def _restart(self, tokens: list[int]) -> None:
         self._session.reset()
         for token in tokens:
             self._session.advance(token)
-        self.count_replayed(len(tokens))
 
     def _fork_peer(self) -> _MaskforgeMatcher:
         twin = _MaskforgeMatcher(self._compiled)
-        twin._start_anew(self.taken)
+        twin.start_anew(self.taken)
         return twin

@@ -227,16 +227,12 @@ class _OutlinesCoreMatcher(PeerMatcher):
     def _accepts(self) -> bool:
         return bool(self._guide.is_finished())
 
-    def _go_back(self, count: int) -> None:
+    def _restart(self, tokens: list[int]) -> None:
         self._guide = self._compiled.start_guide()
-        self._replay(self.taken[:-count])
+        for token in tokens:
+            self._guide.advance(token, False)
 
     def _fork_peer(self) -> _OutlinesCoreMatcher:
         twin = _OutlinesCoreMatcher(self._compiled)
-        twin._replay(self.taken)
+        twin.start_anew(self.taken)
         return twin
-
-    def _replay(self, tokens: list[int]) -> None:
-        for token in tokens:
-            self._guide.advance(token, False)
-        self.count_replayed(len(tokens))

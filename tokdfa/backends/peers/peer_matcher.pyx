@@ -16,7 +16,7 @@ from tokdfa.errors import TokenRefused
 cdef class PeerMatcher(Matcher):
     """A matcher whose text tokens a peer takes; end tokens stay here.
 
-    Subclasses write `_fill`, `_take`, `_would_take`, `_accepts`, `_go_back` and `_fork_peer`.
+    Subclasses write `_fill`, `_take`, `_would_take`, `_accepts`, `_fork_peer`, and `_go_back` or `_restart`.
     """
 
     cdef bint finished
@@ -50,7 +50,11 @@ cdef class PeerMatcher(Matcher):
 
     def _go_back(self, count):
         """Let the peer forget its last `count` tokens, at least one; `taken` has them still."""
-        raise self.unwritten("_go_back")
+        self.start_anew(self.taken[:-count])
+
+    def _restart(self, tokens):
+        """Let the peer begin anew and take `tokens`, which it has taken before."""
+        raise self.unwritten("_restart")
 
     def _fork_peer(self):
         """A new matcher whose peer is in this one's state. What was taken is the caller's business."""
@@ -119,6 +123,7 @@ cdef class PeerMatcher(Matcher):
         twin.finished = self.finished
         return twin
 
-    def count_replayed(self, tokens):
-        """Note that the peer was started anew and took `tokens` tokens again."""
-        self.counters["tokens_replayed"] = self.counters.get("tokens_replayed", 0) + tokens
+    def start_anew(self, tokens):
+        """`_restart`, counted."""
+        self._restart(tokens)
+        self.counters["tokens_replayed"] = self.counters.get("tokens_replayed", 0) + len(tokens)

@@ -39,6 +39,8 @@ from tokdfa.backends.peers.common import Peer, PerVocabulary, own_errors, requir
 from tokdfa.backends.peers.peer_matcher import PeerMatcher
 from tokdfa.backends.peers.rust_regex import with_start_rule
 from tokdfa.errors import VocabularyError
+from tokdfa.mask import mask_from_bool
+from tokdfa.vocabulary.huggingface_spelling import byte_alphabet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +112,7 @@ class _Tokenizer:
         for data in self.spelled:
             if data.startswith(b"<0x") and data.endswith(b">"):  # the names of tokens would be taken for those of bytes
                 raise VocabularyError(f"{_PACKAGE} reads a vocabulary with a token {data!r} otherwise")
-        self.vocab_size = vocab.size
+        self._alphabet, self.vocab_size = byte_alphabet(), vocab.size
         self.eos_token_id = int(vocab.end_tokens[0])
         self.all_special_ids = [token for token, data in enumerate(self.spelled) if not data]
         self._ids = {_Name(self._name(token)): token for token in range(vocab.size)}
@@ -118,7 +120,7 @@ class _Tokenizer:
     def _name(self, token: int) -> str:
         if token == self.eos_token_id:
             return "\u2581"  # it tells byte-level names by a blank in one of them, which a small vocabulary may lack
-        return "".join(_CHARACTERS[byte] for byte in self.spelled[token])
+        return "".join(self._alphabet[byte] for byte in self.spelled[token])
 
     def get_vocab(self) -> dict[_Name, int]:
         return self._ids
@@ -127,14 +129,6 @@ class _Tokenizer:
         return b"".join(self.spelled[token] for token in tokens).decode(errors="replace")
 
 
-def _byte_characters() -> list[str]:
-    """The character that stands for each byte in byte-level names: itself where it is visible, or one beyond U+0100."""
-    visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = [byte for byte in range(256) if byte not in visible]
-    return [chr(byte if byte in visible else 0x100 + others.index(byte)) for byte in range(256)]
-
-
-_CHARACTERS = _byte_characters()
 _TOKENIZERS: PerVocabulary[_Tokenizer] = PerVocabulary(_PACKAGE, _Tokenizer)
 
 
@@ -199,9 +193,7 @@ class _SyncodeMatcher(PeerMatcher):
         return allowed
 
     def _fill(self, out: Mask) -> None:
-        bits = np.zeros(32 * len(out), dtype=np.bool_)
-        np.logical_and(self._current(), self._compiled.spells, out=bits[: self.vocab.size])
-        out[:] = np.packbits(bits, bitorder="little").view("<i4")
+        out[:] = mask_from_bool(self._current() & self._compiled.spells)
         if self._accepts():
             self.set_end_bits(out)
 

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tokdfa.backends.base import CompiledConstraint, Option
 from tokdfa.backends.peers.common import (
     DIALECT,
+    GAPS,
     FittedPattern,
     Peer,
     PerVocabulary,
@@ -79,10 +80,7 @@ class XgrammarPeer(Peer):
         Option("cache", bool, False, "remember compiled grammars and the masks of equal rules, without a bound"),
         Option("threads", int, 1, "threads that compile", minimum=1),
     )
-    known_differences: ClassVar[dict[str, str]] = {
-        "compiles_with_gaps": "compiles although the vocabulary cannot spell any text of the language",
-        "no_dead_end_with_gaps": "looks at bytes only, so it offers tokens after which the vocabulary cannot go on",
-    }
+    known_differences: ClassVar[dict[str, str]] = GAPS
 
     def __init__(self, vocab: Vocabulary, **options: Any) -> None:
         super().__init__(vocab, **options)
@@ -153,8 +151,7 @@ class _Compiled(CompiledConstraint):
 
     def __init__(self, backend: XgrammarPeer, constraint: Constraint, stored: Any = None) -> None:
         super().__init__(constraint, backend.vocab, backend.name)
-        self._new_matcher = backend.module.GrammarMatcher
-        self.spells = backend.spells
+        self._new_matcher, self.spells = backend.module.GrammarMatcher, backend.spells
         with own_errors("xgrammar", constraint), self.phases.measure("compile"):
             self.peer = backend.compile_peer(constraint) if stored is None else stored
 
@@ -170,22 +167,24 @@ class _Compiled(CompiledConstraint):
     def _save_tables(self) -> str:
         return str(self.peer.serialize_json())
 
-    def _start(self, context: tuple[int, ...]) -> _XgrammarMatcher:
+    def _start(self, context: tuple[int, ...]) -> XgrammarMatcher:
         """A matcher before the first token; `context` does not matter to this strategy."""
-        return _XgrammarMatcher(self, self._new_matcher(self.peer))
+        return XgrammarMatcher(self, self._new_matcher(self.peer))
 
 
-class _XgrammarMatcher(PeerMatcher):
-    def __init__(self, compiled: _Compiled, peer: Any) -> None:
+class XgrammarMatcher(PeerMatcher):
+    """`peer`: xgrammar's matcher."""
+
+    def __init__(self, compiled: Any, peer: Any) -> None:
         super().__init__(compiled.vocab)
-        self._compiled, self.peer, self._spells = compiled, peer, compiled.spells
+        self._compiled, self.peer = compiled, peer
 
     def _fill(self, out: Mask) -> None:
         self.peer.fill_next_token_bitmask(out)
         self.clear_padding(out)
 
     def _take(self, token: int) -> bool:
-        return bool(self._spells[token]) and self.peer.accept_token(token)
+        return bool(self._compiled.spells[token]) and self.peer.accept_token(token)
 
     def _would_take(self, token: int) -> bool:
         if not self._take(token):
@@ -199,5 +198,5 @@ class _XgrammarMatcher(PeerMatcher):
     def _go_back(self, count: int) -> None:
         self.peer.rollback(count)
 
-    def _fork_peer(self) -> _XgrammarMatcher:
-        return _XgrammarMatcher(self._compiled, self.peer.fork())
+    def _fork_peer(self) -> XgrammarMatcher:
+        return type(self)(self._compiled, self.peer.fork())

@@ -30,7 +30,7 @@ from tokdfa.automata.explore import STATE_LIMIT
 from tokdfa.automata.liveness import leading_to
 from tokdfa.automata.pairs import explore_pairs
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
-from tokdfa.proper.pretokenizer_dfa import MARKER_BYTE, MarkedDfa
+from tokdfa.proper.pretokenizer_dfa import MARKER_BYTE, NO_BYTE, MarkedDfa
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tokdfa.proper.byte_fallback import ByteFallback
-
-#: Another byte that no UTF-8 text holds, by which nothing is read.
-_NEVER = 0xFE
 
 
 def marked_product(
@@ -58,13 +55,13 @@ def marked_product(
         return MarkedDfa(whole.transitions, whole.byte_class, whole.accepting, whole.start, markers)
     table = dfa.byte_table()
     table[:, MARKER_BYTE] = np.arange(len(table))
-    table[:, _NEVER] = -1
+    table[:, NO_BYTE] = -1
     constraint = Dfa.from_table(table, dfa.accepting, dfa.start)
     borders = reduce(union, [marked.as_bytes(start) for start in starts or (marked.start,)])
     product = intersection(constraint, borders, limit)
     if not product.state_count:
         raise EmptyLanguageError("no text of the constraint is text to the tokenizer: its pre-tokenizer loses a part")
-    return _take_marker_out(product)
+    return MarkedDfa.of_bytes(product)
 
 
 def marked_product_from(
@@ -98,19 +95,6 @@ def marked_product_from(
     accepting = np.concatenate([one.accepting for one in products])
     beside = Dfa.from_table(table.astype(np.int32), accepting, 0)
     return MarkedDfa(beside.transitions, beside.byte_class, accepting, 0, marker.astype(np.int32)), begins
-
-
-def _take_marker_out(product: Dfa) -> MarkedDfa:
-    """The automaton in which the marker is no byte any more."""
-    column = int(product.byte_class[MARKER_BYTE])
-    if column == product.byte_class[_NEVER]:  # no markers at all
-        markers = np.full(product.state_count, -1, dtype=np.int32)
-        return MarkedDfa(product.transitions, product.byte_class, product.accepting, product.start, markers)
-    byte_class = product.byte_class.copy()
-    byte_class[MARKER_BYTE] = byte_class[_NEVER]
-    byte_class[byte_class > column] -= 1
-    transitions = np.delete(product.transitions, column, axis=1)
-    return MarkedDfa(transitions, byte_class, product.accepting, product.start, product.transitions[:, column])
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,50 +26,19 @@ class TokenReader:
         whole_trie: TokenTrie,
         rank_of: Int32,
     ) -> None: ...
-    def mark_crossed(self, sources: Int32, crossed: npt.NDArray[np.bool_]) -> None:
-        """Mark the states that a token of the trie comes past strictly inside, if it is read from one of `sources`.
-
-        `sources`: int32, states; `crossed`: bool, shape (states,). One walk of the trie a source.
-        """
+    def mark_crossed(self, sources: Int32, crossed: npt.NDArray[np.bool_]) -> None: ...
 
 @final
 class ProperRows:
-    """The rows made so far, those of the first `count` states. Not thread-safe.
-
-    With `every_state` full states are numbered, too, and the states behind borders. `max_entries` bounds the entries of
-    all rows.
-    """
-
     def __init__(self, reader: TokenReader, max_entries: int, every_state: bool = False) -> None: ...
     @property
-    def count(self) -> int:
-        """How many states have rows."""
-
+    def count(self) -> int: ...
     @property
-    def entry_count(self) -> int:
-        """How many entries the rows have."""
-
+    def entry_count(self) -> int: ...
     @property
-    def nbytes(self) -> int:
-        """Memory of the rows."""
-
-    def keys(self) -> Int32:
-        """The keys of the states that have rows: int32, shape (count,)."""
-
-    def entries(self) -> tuple[npt.NDArray[np.int64], Int32, Int32]:
-        """(offsets, tokens, targets): int64, shape (count + 1,), and int32, shape (entries,).
-
-        State i has the entries ``offsets[i] .. offsets[i + 1] - 1``; a target is a state, -1 for a full one.
-        """
-
-    def number(self, key: int) -> int:
-        """The number of a state, a new one if need be."""
-
-    def find(self, key: int) -> int:
-        """The number of a state, -1 if it has none."""
-
-    def close(self) -> None:
-        """Make the rows of all numbered states and of those that they lead to.
-
-        Raises LimitExceeded past `max_entries`, and forgets all rows. If the budget is spent, the rows so far remain.
-        """
+    def nbytes(self) -> int: ...
+    def keys(self) -> Int32: ...
+    def entries(self) -> tuple[npt.NDArray[np.int64], Int32, Int32]: ...
+    def number(self, key: int) -> int: ...
+    def find(self, key: int) -> int: ...
+    def close(self) -> None: ...

@@ -32,49 +32,23 @@ class ProperTable:
     @property
     def lock(self) -> threading.RLock: ...
     @property
-    def node_count(self) -> int:
-        """How many nodes the whole pieces have."""
-
+    def node_count(self) -> int: ...
     @property
-    def root(self) -> int:
-        """The node at the beginning of a piece."""
-
+    def root(self) -> int: ...
     @property
-    def settled_states(self) -> int:
-        """How many states have rows."""
-
+    def settled_states(self) -> int: ...
     @property
-    def transitions(self) -> int:
-        """How many entries the rows have."""
-
+    def transitions(self) -> int: ...
     @property
-    def dead_transitions(self) -> int:
-        """How many of them lead nowhere, the tokens being proper."""
-
+    def dead_transitions(self) -> int: ...
     @property
-    def nbytes(self) -> int:
-        """Memory of the table and of its automaton."""
-
-    def is_full(self, key: int) -> bool:
-        """Whether the state is live whatever the last token, by what it is."""
-
-    def add_live_tokens(self, key: int, out: Mask) -> None:
-        """Set the bits of the live tokens of a state. A trie walk and more the first time: 1 us to many ms."""
-
-    def row(self, key: int) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]:
-        """(tokens, the keys they lead to, whether each is live) of a state: int32, int32, bool, copies."""
-
-    def read_row(self, key: int) -> tuple[Int32, Int32]:
-        """(tokens, the keys they lead to) of a state: int32, copies. Settles nothing."""
-
-    def is_live(self, key: int, last: int) -> bool:
-        """Whether the pair of a state and the last token is live."""
-
+    def nbytes(self) -> int: ...
+    def is_full(self, key: int) -> bool: ...
+    def add_live_tokens(self, key: int, out: Mask) -> None: ...
+    def row(self, key: int) -> tuple[Int32, Int32, npt.NDArray[np.bool_]]: ...
+    def read_row(self, key: int) -> tuple[Int32, Int32]: ...
+    def is_live(self, key: int, last: int) -> bool: ...
     def read(self, key: int, token: int) -> int:
         """The state after a token that is read inside the piece, live or not; -1 if it cannot be read. 0.1 us."""
 
-    def step(self, key: int, token: int) -> int:
-        """The state after a token that is read inside the piece, if the pair of both is live; otherwise -1.
-
-        Whether the token is canonical after the one before is not asked.
-        """
+    def step(self, key: int, token: int) -> int: ...

@@ -9,13 +9,6 @@ from tokdfa.proper.canonical import Canonicity
 MAX_PAIRS: Final = 5_000_000
 
 class RelevantPairs(ProperTable):
-    """The table of one constraint whose liveness comes from the search, made at once for all that `start` leads to.
-
-    `start`: the last token (-1: none) and the keys the text may begin with; None: the text begins here. `max_seconds`:
-    how long the search may take (None: as long as it likes). `skip_visited`: see the module. Raises LimitExceeded past
-    `max_transitions` entries, `max_pairs` visited pairs or `max_seconds`.
-    """
-
     def __init__(
         self,
         automaton: PieceAutomaton,

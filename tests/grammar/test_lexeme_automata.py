@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tokdfa.automata.moves import part_from
 from tokdfa.grammar.lexeme_automata import read_chain
-from tokdfa.grammar.lexeme_tables import part_from
 from tokdfa.regex.expression import ExpressionStore
 
 
