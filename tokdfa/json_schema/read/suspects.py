@@ -96,10 +96,16 @@ def _reason(keyword: str, draft: int) -> str:
     if keyword.startswith(_DESCRIPTIVE_PREFIXES) or keyword in _OWN_WORDS:
         return ""
     word = keyword.strip(": ").lower()
-    of_length = [each for each in _DEMANDING if abs(len(each) - len(word)) <= 1]
-    near = get_close_matches(word, of_length, n=1, cutoff=LIKENESS)
+    near = get_close_matches(word, [each for each in _DEMANDING if _may_be_meant(word, each)], n=1, cutoff=LIKENESS)
     meant = ALIASES.get(word) or "".join(map(_DEMANDING.__getitem__, near))
     return f"no draft has it, so it is ignored; did you mean {meant!r}?" if meant else ""
+
+
+def _may_be_meant(word: str, keyword: str) -> bool:
+    """Whether they have the length and the letters that it takes to be alike, which is quickly told."""
+    if abs(len(keyword) - len(word)) > 1:
+        return False
+    return len({*word}.difference(keyword)) <= len(word) - LIKENESS / 2 * (len(word) + len(keyword))
 
 
 @lru_cache(4096)
