@@ -31,20 +31,13 @@ from tokdfa.program.program import (
     ANY,
     CALL,
     COUNTED,
-    COUNTED_BEYOND,
-    COUNTED_CAP,
-    COUNTED_MINIMUM,
-    COUNTED_TERMINAL,
     LAZY,
     NAMES,
-    NAMES_HIGH,
-    NAMES_LOW,
     NAMES_OTHER,
-    NAMES_TABLE,
-    NAMES_TARGETS,
     RETURN,
     TERMINAL,
-    UNBOUNDED,
+    Count,
+    Window,
 )
 
 if TYPE_CHECKING:
@@ -158,10 +151,10 @@ class _Reader:
         if operation == TERMINAL:
             yield self._start_of(self.source.terminals[first]), second
         elif operation == COUNTED:
-            yield self._start_of_counted(first), second
+            yield self._start_of_counted(Count.read(self.arguments, first)), second
         else:
             assert operation == NAMES, "a schema has no special tokens"
-            yield from self._names(first)
+            yield from self._names(Window.read(self.arguments, first))
 
     def _start_of(self, text: Terminal) -> int:
         assert not text.shortest, "texts of a schema do not end at the first match"
@@ -171,10 +164,8 @@ class _Reader:
             self._starts[key] = self._add(automaton) + start
         return self._starts[key]
 
-    def _start_of_counted(self, at: int) -> int:
-        least, cap, beyond = (self.arguments[at + column] for column in (COUNTED_MINIMUM, COUNTED_CAP, COUNTED_BEYOND))
-        most = None if beyond == UNBOUNDED else cap + beyond
-        text = self.source.terminals[self.code[3 * self.arguments[at + COUNTED_TERMINAL] + 1]]
+    def _start_of_counted(self, count: Count) -> int:
+        text, least, most = self.source.terminals[self.code[3 * count.terminal + 1]], count.least, count.most
         if text.bounded is not None:
             return self._start_of(text.bounded(least, most))
         key = COUNTED, text.key, least, most
@@ -185,18 +176,16 @@ class _Reader:
             self._starts[key] = self._add(counted(automaton, least, most, self.max_states))
         return self._starts[key]
 
-    def _names(self, at: int) -> Iterator[tuple[int, int]]:
-        columns = (NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_TARGETS)
-        number, low, high, other, targets = (self.arguments[at + column] for column in columns)
-        table, groups = self.source.name_tables[number], defaultdict[int, list[str]](list)
-        for name in range(low, high + 1):
-            groups[self.arguments[targets + name - low]].append(table.names[name])
+    def _names(self, window: Window) -> Iterator[tuple[int, int]]:
+        table, groups = self.source.name_tables[window.table], defaultdict[int, list[str]](list)
+        for name, target in enumerate(window.targets, window.low):
+            groups[target].append(table.names[name])
         texts = [
             ((NAMES, table.escapes, *names), methodcaller("named", names), place) for place, names in groups.items()
         ]
-        if other >= 0:
+        if window.other >= 0:
             key = (NAMES_OTHER, table.escapes, *table.names)
-            texts.append((key, methodcaller("others", table.names), self.code[3 * other + 2]))
+            texts.append((key, methodcaller("others", table.names), self.code[3 * window.other + 2]))
         missing = {key: write for key, write, _ in texts if key not in self._starts}
         if missing:
             strings = StringExpressions(table.escapes)
