@@ -15,7 +15,6 @@ Cost: some µs a row; then minimisation.
 from __future__ import annotations
 
 from collections import defaultdict
-from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.sequences import END, Sequences
 from tokdfa.core.budget import spend
 from tokdfa.errors import LimitExceeded
+from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.write.lexemes import StringExpressions, text_automaton
 from tokdfa.program.json_text import read_characters
 from tokdfa.program.program import (
@@ -181,16 +181,16 @@ class _Reader:
         for name, target in enumerate(window.targets, window.low):
             groups[target].append(table.names[name])
         texts = [
-            ((NAMES, table.escapes, *names), methodcaller("named", names), place) for place, names in groups.items()
+            ((NAMES, table.escapes, *names), StringSet(values=frozenset(names)), place)
+            for place, names in groups.items()
         ]
         if window.other >= 0:
             key = (NAMES_OTHER, table.escapes, *table.names)
-            texts.append((key, methodcaller("others", table.names), self.code[3 * window.other + 2]))
-        missing = {key: write for key, write, _ in texts if key not in self._starts}
+            texts.append((key, StringSet(not_values=frozenset(table.names)), self.code[3 * window.other + 2]))
+        missing = {key: named for key, named, _ in texts if key not in self._starts}
         if missing:
             strings = StringExpressions(table.escapes)
-            numbers = [write(strings) for write in missing.values()]
-            begins = [strings.automaton(each) for each in numbers]
+            begins = list(map(strings.automaton, [strings.add(named) for named in missing.values()]))
             base = self._add(begins[0][0])  # one for all
             self._starts.update((key, base + start) for key, (_, start) in zip(missing, begins, strict=True))
         yield from ((self._starts[key], place) for key, _, place in texts)

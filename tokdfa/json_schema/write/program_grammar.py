@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme
+from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.write.lexemes import StringExpressions, text_automaton
 from tokdfa.json_schema.write.lower import lower_and_remember
 from tokdfa.program.program import (
@@ -225,7 +226,8 @@ class _ProgramGrammar:
         table, low, high, other, targets = window
         names = self.source.name_tables[table].names
         if other >= 0:
-            lexeme = self._strings((NAMES, table), f"none of {len(names)} names", lambda: self.strings.others(names))
+            others = StringSet(not_values=frozenset(names))
+            lexeme = self._strings((NAMES, table), f"none of {len(names)} names", lambda: self.strings.add(others))
             self._add_rule(symbol, self._sequence([lexeme], self.code[3 * other + 2]))
         if not targets:
             return
@@ -262,7 +264,8 @@ class _ProgramGrammar:
         while past < high and targets[past - low] == targets[first - low]:
             past += 1
         read = tuple(names[first:past])
-        lexeme = self._strings((NAMES, read), _label(read), lambda: self.strings.named(read))
+        named = StringSet(values=frozenset(read))
+        lexeme = self._strings((NAMES, read), _label(read), lambda: self.strings.add(named))
         self._add_rule(symbol, self._sequence([lexeme], targets[first - low]))
         if past < high:
             self._add_rule(symbol, [parts[past]])
