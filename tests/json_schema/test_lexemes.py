@@ -8,17 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.json_schema.spellings import meaning, spelled, words
-from tokdfa.automata.minimize import minimize
 from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.write.lexemes import StringExpressions
-from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import MAX_REPEAT
 
 if TYPE_CHECKING:
     import random
 
-    from tokdfa.automata.dfa import Dfa
     from tokdfa.program.program import Escapes
+    from tokdfa.regex.lazy_dfa import LazyDfa
 
 ESCAPES: tuple[Escapes, ...] = ("all", "needed")
 
@@ -27,10 +25,6 @@ def accepts(found: tuple[LazyDfa, int], text: bytes) -> bool:
     automaton, start = found
     state = automaton.run(text, start)
     return state >= 0 and bool(automaton.accepting[state])
-
-
-def whole(automaton: Dfa | LazyDfa) -> Dfa:
-    return minimize(automaton.to_dfa() if isinstance(automaton, LazyDfa) else automaton)
 
 
 @given(

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from tests.json_schema.spellings import LETTERS, meaning, spelled, spellings, words
 from tokdfa.automata.minimize import minimize
-from tokdfa.program.json_text import BODY, END, STATE_COUNTS, string_dfa, string_terminal
+from tokdfa.program.json_text import BODY, END, string_dfa, string_terminal
 
 
-@pytest.mark.parametrize("escapes", STATE_COUNTS)
+@pytest.mark.parametrize("escapes", ["all", "needed"])
 def test_it_is_minimal_and_known_by_its_key(escapes):
     automaton = string_dfa(escapes)
-    assert automaton.state_count == minimize(automaton).state_count == STATE_COUNTS[escapes]
+    assert automaton.state_count == minimize(automaton).state_count
     assert string_terminal(escapes).make() is automaton
     assert string_terminal("all").key != string_terminal("needed").key
 
 
-@pytest.mark.parametrize("escapes", STATE_COUNTS)
+@pytest.mark.parametrize("escapes", ["all", "needed"])
 def test_every_character_in_every_spelling(escapes):
     """Characters begin in BODY; a sample of all planes, and all that are special."""
     automaton = string_dfa(escapes)

@@ -336,7 +336,7 @@ class ShapeBuilder(Emptiness):
         result = ANYTHING
         for name, demand in value.items():
             spend(CLAUSE_WORK)
-            absent = _objects(ObjectClause(scopes=(lone_scope(name, NOTHING),)))
+            absent = ANYTHING._replace(objects=(ObjectClause(scopes=(lone_scope(name, NOTHING),)),))
             if isinstance(demand, list) and keyword != "dependentSchemas":
                 if not demand:
                     continue
@@ -354,8 +354,3 @@ class ShapeBuilder(Emptiness):
 
     def _reference(self, node: Node, keyword: str) -> Shape:
         return self.shape_of(self.state(self.document.target(node, keyword, node.schema[keyword])))
-
-
-def _objects(clause: ObjectClause) -> Shape:
-    """All values, objects only if `clause` holds."""
-    return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, ANYTHING.arrays, (clause,))
