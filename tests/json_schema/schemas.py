@@ -81,6 +81,13 @@ def library_validator(schema: Any, registry: Any = None) -> Any:
     return made(schema, format_checker=Draft202012Validator.FORMAT_CHECKER, **given)
 
 
+def agreed(schema: Any, candidates: Iterable[Any]) -> list[Any]:
+    """`held`, if the library says the same."""
+    found, valid = held(schema, candidates), list(filter(library_validator(schema).is_valid, candidates))
+    assert found == valid
+    return found
+
+
 class _Maker:
     """Draws the schemas of one document. `depth` bounds the nesting. `level`: only definitions from there on may be
     referred to at this place, so that there is no loop in place; parts of a value begin at 0 again.
