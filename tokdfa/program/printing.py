@@ -15,8 +15,8 @@ from tokdfa.program.program import (
     RETURN,
     RETURN_PLACE,
     TERMINAL,
-    Count,
-    Window,
+    CountedString,
+    NameWindow,
 )
 
 if TYPE_CHECKING:
@@ -86,10 +86,10 @@ def _following(place: int, program: Program) -> list[int]:
     if operation in (RETURN, LAZY):
         return []
     if operation == NAMES:
-        window = Window.read(program.arguments, first)
+        window = NameWindow.read(program.arguments, first)
         return list(dict.fromkeys(window.targets + [window.other] * (window.other >= 0)))
     if operation == COUNTED:
-        on = Count.read(program.arguments, first).following
+        on = CountedString.read(program.arguments, first).following
         return [on] * (on >= 0) + [second]
     return program.alternatives[first:second].tolist() if operation == ANY else [second]
 
@@ -107,9 +107,9 @@ def _describe(place: int, program: Program) -> str:
             ", the shortest" if program.source.terminals[first].shortest else ""
         )
     if operation == NAMES:
-        return _describe_names(Window.read(program.arguments, first), program)
+        return _describe_names(NameWindow.read(program.arguments, first), program)
     if operation == COUNTED:
-        count = Count.read(program.arguments, first)
+        count = CountedString.read(program.arguments, first)
         length = f"{count.least} or more" if count.most is None else f"{count.least} to {count.most}"
         on = f", past {count.cap} -> {count.following}" if count.following >= 0 else ""
         return f"string of {length} characters{on}"
@@ -118,7 +118,7 @@ def _describe(place: int, program: Program) -> str:
     return f"token {program.source.token_sets[first].name}"
 
 
-def _describe_names(window: Window, program: Program) -> str:
+def _describe_names(window: NameWindow, program: Program) -> str:
     table, low, _, other, targets = window
     names = program.source.name_tables[table].names
     if len(set(targets)) == 1:

@@ -88,7 +88,7 @@ UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
 MAX_WRITTEN = 200_000
 
 
-class Window(NamedTuple):
+class NameWindow(NamedTuple):
     """The arguments of a NAMES, with the places after the names that it allows."""
 
     table: int
@@ -98,13 +98,13 @@ class Window(NamedTuple):
     targets: list[int]
 
     @classmethod
-    def read(cls, arguments: array[int] | npt.NDArray[np.int32], at: int) -> Window:
+    def read(cls, arguments: array[int] | npt.NDArray[np.int32], at: int) -> NameWindow:
         """Those that begin at an index."""
         table, low, high, other, begin = arguments[at : at + NAMES_TARGETS + 1].tolist()
         return cls(table, low, high, other, arguments[begin : begin + max(high - low + 1, 0)].tolist())
 
 
-class Count(NamedTuple):
+class CountedString(NamedTuple):
     """The arguments of a COUNTED."""
 
     terminal: int
@@ -114,7 +114,7 @@ class Count(NamedTuple):
     beyond: int
 
     @classmethod
-    def read(cls, arguments: array[int] | npt.NDArray[np.int32], at: int) -> Count:
+    def read(cls, arguments: array[int] | npt.NDArray[np.int32], at: int) -> CountedString:
         """Those that begin at an index."""
         return cls(*arguments[at : at + COUNTED_BEYOND + 1].tolist())
 

@@ -36,8 +36,8 @@ from tokdfa.program.program import (
     NAMES_OTHER,
     RETURN,
     TERMINAL,
-    Count,
-    Window,
+    CountedString,
+    NameWindow,
 )
 
 if TYPE_CHECKING:
@@ -151,10 +151,10 @@ class _Reader:
         if operation == TERMINAL:
             yield self._start_of(self.source.terminals[first]), second
         elif operation == COUNTED:
-            yield self._start_of_counted(Count.read(self.arguments, first)), second
+            yield self._start_of_counted(CountedString.read(self.arguments, first)), second
         else:
             assert operation == NAMES, "a schema has no special tokens"
-            yield from self._names(Window.read(self.arguments, first))
+            yield from self._names(NameWindow.read(self.arguments, first))
 
     def _start_of(self, text: Terminal) -> int:
         assert not text.shortest, "texts of a schema do not end at the first match"
@@ -164,7 +164,7 @@ class _Reader:
             self._starts[key] = self._add(automaton) + start
         return self._starts[key]
 
-    def _start_of_counted(self, count: Count) -> int:
+    def _start_of_counted(self, count: CountedString) -> int:
         text, least, most = self.source.terminals[self.code[3 * count.terminal + 1]], count.least, count.most
         if text.bounded is not None:
             return self._start_of(text.bounded(least, most))
@@ -176,7 +176,7 @@ class _Reader:
             self._starts[key] = self._add(counted(automaton, least, most, self.max_states))
         return self._starts[key]
 
-    def _names(self, window: Window) -> Iterator[tuple[int, int]]:
+    def _names(self, window: NameWindow) -> Iterator[tuple[int, int]]:
         table, groups = self.source.name_tables[window.table], defaultdict[int, list[str]](list)
         for name, target in enumerate(window.targets, window.low):
             groups[target].append(table.names[name])

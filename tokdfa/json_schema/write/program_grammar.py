@@ -44,8 +44,8 @@ from tokdfa.program.program import (
     NAMES,
     RETURN,
     TERMINAL,
-    Count,
-    Window,
+    CountedString,
+    NameWindow,
 )
 from tokdfa.regex.expression import NOTHING
 
@@ -110,7 +110,7 @@ class _ProgramGrammar:
             symbol, place = self._waiting.pop()
             for alternative in self._spread(place):
                 if self.code[3 * alternative] == NAMES:
-                    self._add_names(symbol, Window.read(self.arguments, self.code[3 * alternative + 1]))
+                    self._add_names(symbol, NameWindow.read(self.arguments, self.code[3 * alternative + 1]))
                 else:
                     self._add_rule(symbol, self._sequence([], alternative))
         count = len(self._lexemes)
@@ -142,7 +142,7 @@ class _ProgramGrammar:
                     pending += self.alternatives[first:second]
                 elif operation == NAMES:
                     # all windows of an object lead to the same places, which the rules share as lists of names
-                    fresh = {*self._after_names(Window.read(self.arguments, first))} - named
+                    fresh = {*self._after_names(NameWindow.read(self.arguments, first))} - named
                     named |= fresh
                     pending += fresh
                 elif operation != RETURN:
@@ -178,7 +178,7 @@ class _ProgramGrammar:
             else:
                 return place
 
-    def _after_names(self, window: Window) -> list[int]:
+    def _after_names(self, window: NameWindow) -> list[int]:
         """The places after the names of a window, and after other strings, if it reads them."""
         return window.targets if window.other < 0 else [*window.targets, self.code[3 * window.other + 2]]
 
@@ -213,7 +213,7 @@ class _ProgramGrammar:
             if operation == TERMINAL:
                 right.append(self._symbol_of(self.source.terminals[first]))
             elif operation == COUNTED:
-                right.append(self._counted(Count.read(self.arguments, first)))
+                right.append(self._counted(CountedString.read(self.arguments, first)))
             else:
                 assert operation == CALL, "a schema has no special tokens"
                 if first not in self._of_frame:
@@ -221,7 +221,7 @@ class _ProgramGrammar:
                 right.append(self._of_frame[first])
             place = second
 
-    def _add_names(self, symbol: Symbol, window: Window) -> None:
+    def _add_names(self, symbol: Symbol, window: NameWindow) -> None:
         """The rules of a NAMES."""
         table, low, high, other, targets = window
         names = self.source.name_tables[table].names
@@ -270,7 +270,7 @@ class _ProgramGrammar:
         if past < high:
             self._add_rule(symbol, [parts[past]])
 
-    def _counted(self, count: Count) -> Symbol:
+    def _counted(self, count: CountedString) -> Symbol:
         text, least, most = self.source.terminals[self.code[3 * count.terminal + 1]], count.least, count.most
         if text.bounded is not None:
             return self._symbol_of(text.bounded(least, most))
