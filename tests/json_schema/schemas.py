@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from tests.naive.schema_values import holds
 from tokdfa.json_schema.read.document import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019, DRAFT_2020, DRAFTS, Document
 from tokdfa.json_schema.solve.clauses import EVERYTHING, NEVER, NOTHING, State
 from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 SCHEMA_URI = {draft: uri for uri, draft in DRAFTS.items()}
 
@@ -64,6 +65,12 @@ def expand(schema: Any, registry: str = "") -> tuple[ShapeBuilder, State, State]
     return shape_builder, root, frozenset(literal ^ 1 for literal in root)
 
 
+def held(schema: Any, candidates: Iterable[Any], registry: str = "") -> list[Any]:
+    """Which of some values a schema holds."""
+    shape_builder, root, _ = expand(schema, registry)
+    return [value for value in candidates if holds(shape_builder, root, exact(value))]
+
+
 def library_validator(schema: Any, registry: Any = None) -> Any:
     """The validator of the library `jsonschema` for the declared draft, formats asserted."""
     from jsonschema import Draft202012Validator
@@ -72,6 +79,13 @@ def library_validator(schema: Any, registry: Any = None) -> Any:
     made = validator_for(schema, default=Draft202012Validator)
     given = {} if registry is None else {"registry": registry}
     return made(schema, format_checker=Draft202012Validator.FORMAT_CHECKER, **given)
+
+
+def agreed(schema: Any, candidates: Iterable[Any]) -> list[Any]:
+    """`held`, if the library says the same."""
+    found, valid = held(schema, candidates), list(filter(library_validator(schema).is_valid, candidates))
+    assert found == valid
+    return found
 
 
 class _Maker:

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
 
 
-def branches(schema: dict[str, Any]) -> tuple[ShapeBuilder, list[Shape]]:
-    shape_builder, _, _ = expand(schema)
+def branches(parts: list[Any], **others: Any) -> tuple[ShapeBuilder, list[Shape]]:
+    shape_builder, _, _ = expand({"oneOf": parts, **others})
     root = shape_builder.document.root
     states = [shape_builder.part(root, part, "oneOf", place) for place, part in enumerate(root.schema["oneOf"])]
     return shape_builder, [shape_builder.shape_of(state) for state in states]
 
 
-def compared_pairs(shape_builder: ShapeBuilder, shapes: list[Shape]) -> list[tuple[int, int]]:
+def compared(parts: list[Any], **others: Any) -> list[tuple[int, int]]:
+    shape_builder, shapes = branches(parts, **others)
     return candidates(shape_builder.listed, shapes)
 
 
@@ -47,7 +48,7 @@ tagged = st.builds(
     st.lists(st.dictionaries(st.sampled_from(NAMES[:3]), scalars, max_size=3) | scalars, min_size=10, max_size=30),
 )
 def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any], drawn: list[Any]) -> None:
-    shape_builder, shapes = branches({"oneOf": parts})
+    shape_builder, shapes = branches(parts)
     compared = candidates(shape_builder.listed, shapes)
     assert compared == sorted(set(compared))
     held = [
@@ -59,24 +60,21 @@ def test_branches_that_are_not_compared_have_no_value_in_common(parts: list[Any]
 
 def test_tagged_branches_are_not_compared() -> None:
     tags = [{"properties": {"k": {"const": f"a{k}"}}, "required": ["k"], "type": "object"} for k in range(50)]
-    assert compared_pairs(*branches({"oneOf": tags})) == []
-    assert compared_pairs(*branches({"oneOf": [*tags, {"type": ["string", "null"]}]})) == []
+    assert compared(tags) == []
+    assert compared([*tags, {"type": ["string", "null"]}]) == []
     twice = {"properties": {"k": {"enum": ["b", "a7"]}, "n": {"const": 1}}, "required": ["k", "n"], "type": "object"}
     other = {"properties": {"n": {"const": True}}, "required": ["n"], "type": "object"}
-    assert compared_pairs(*branches({"oneOf": [*tags, twice]})) == [(7, 50)]
-    assert compared_pairs(*branches({"oneOf": [twice, other]})) == []
+    assert compared([*tags, twice]) == [(7, 50)]
+    assert compared([twice, other]) == []
 
 
 def test_tags_behind_a_reference_beside_which_nothing_counts() -> None:
-    schema = {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "oneOf": [
-            {"type": "object", "required": ["k"], "properties": {"k": {"$ref": "#/definitions/any", "const": const}}}
-            for const in ("a", "b")
-        ],
-        "definitions": {"any": {"type": "string"}},
-    }
-    assert compared_pairs(*branches(schema)) == [(0, 1)]
+    parts = [
+        {"type": "object", "required": ["k"], "properties": {"k": {"$ref": "#/definitions/any", "const": const}}}
+        for const in ("a", "b")
+    ]
+    draft_7 = {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"any": {"type": "string"}}}
+    assert compared(parts, **draft_7) == [(0, 1)]
 
 
 def test_types_are_told_apart_one_by_one() -> None:
@@ -101,7 +99,7 @@ def _untyped(schema: dict[str, Any]) -> dict[str, Any]:
 def test_one_of_is_exactly_one(parts: list[Any], drawn: list[Any]) -> None:
     shape_builder, root, _ = expand({"oneOf": parts})
     try:
-        shape, each = shape_builder.shape_of(root), branches({"oneOf": parts})
+        shape, each = shape_builder.shape_of(root), branches(parts)
     except (SchemaUnsupported, SchemaError):
         assume(False)
     for value in map(exact, drawn):

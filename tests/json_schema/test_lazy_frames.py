@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from tests.json_schema.test_lower import CASES
-from tests.walks import mask_of
+from tests.walks import walk_along
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import SchemaError, SchemaUnsupported
@@ -96,11 +97,5 @@ def test_masks_are_equal_whenever_the_code_is_written(case: Any, monkeypatch: py
         assert refusals[0][1] == refusals[1][1]
         return
     for test in case.tests:
-        at_once, later = (compiled.start() for compiled in matchers)
-        for byte in test.text.encode():
-            masks = [mask_of(matcher) for matcher in (at_once, later)]
-            assert masks[0] == masks[1], test.text
-            if byte not in masks[0]:
-                break
-            at_once.advance(byte)
-            later.advance(byte)
+        text = test.text.encode()
+        walk_along([compiled.start() for compiled in matchers], vocab, text, len(text), random.Random(0))

@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.json_schema.spellings import meaning, spelled, words
-from tokdfa.automata.minimize import minimize
+from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.write.lexemes import StringExpressions
-from tokdfa.regex.lazy_dfa import LazyDfa
 from tokdfa.regex.nodes import MAX_REPEAT
 
 if TYPE_CHECKING:
     import random
 
-    from tokdfa.automata.dfa import Dfa
     from tokdfa.program.program import Escapes
+    from tokdfa.regex.lazy_dfa import LazyDfa
 
 ESCAPES: tuple[Escapes, ...] = ("all", "needed")
 
@@ -26,10 +25,6 @@ def accepts(found: tuple[LazyDfa, int], text: bytes) -> bool:
     automaton, start = found
     state = automaton.run(text, start)
     return state >= 0 and bool(automaton.accepting[state])
-
-
-def whole(automaton: Dfa | LazyDfa) -> Dfa:
-    return minimize(automaton.to_dfa() if isinstance(automaton, LazyDfa) else automaton)
 
 
 @given(
@@ -44,8 +39,13 @@ def test_strings_are_what_python_reads(
     names: list[str], more: list[str], insides: list[bytes], escapes: Escapes, least: int, draw: random.Random
 ) -> None:
     """One automaton for all; each text has a meaning, and is a listed name, or another one, never both."""
-    strings = StringExpressions(escapes)
-    numbers = strings.named(names), strings.others(names), strings.counted(least, 3), strings.counted(least, None)
+    strings, listed = StringExpressions(escapes), frozenset(names)
+    numbers = (
+        strings.add(StringSet(values=listed)),
+        strings.add(StringSet(not_values=listed)),
+        strings.counted(least, 3),
+        strings.counted(least, None),
+    )
     named, others, short, long = map(strings.automaton, numbers)
     assert named[0] is others[0] is short[0] is long[0]
     near = [name[:-1] for name in names] + [name + "a" for name in names]
@@ -70,7 +70,7 @@ def test_counts_beyond_all_texts() -> None:
 
 def test_many_names_cost_what_is_read() -> None:
     strings = StringExpressions("all")
-    number = strings.others([f"name number {k}" for k in range(2_000)])
+    number = strings.add(StringSet(not_values=frozenset(f"name number {k}" for k in range(2_000))))
     found = strings.automaton(number)
     assert not accepts(found, b'"name number 17"')
     assert accepts(found, b'"name number 2000"')

@@ -128,20 +128,13 @@ def test_a_set_is_empty_iff_a_search_finds_nothing(numbers: NumberSet) -> None:
     ("numbers", "empty"),
     [
         (NumberSet(low=Decimal("1.2"), high=Decimal("1.8"), integer=True), True),
-        (NumberSet(low=1, high=2, low_open=True, high_open=True, integer=True), True),
-        (NumberSet(low=1, high=2, low_open=True, high_open=True), False),
         (NumberSet(low=1, high=20, multiples=(Decimal("1.5"), 14)), True),
         (NumberSet(low=1, high=42, multiples=(Decimal("1.5"), 14)), False),
         (NumberSet(low=2**64 + 1, high=2**64 + 9, multiples=(2**32,)), True),
         (NumberSet(low=2**64 + 1, high=2**64 + 2**32, multiples=(2**32,)), False),
-        (NumberSet(integer=False, plain=True), True),
-        (NumberSet(integer=True, plain=False), False),
-        (NumberSet(multiples=(6,), not_multiples=(4, 9)), False),
-        (NumberSet(multiples=(6,), not_multiples=(Decimal("0.5"),)), True),
         # 2 .. 30 without the multiples of 2, 3, 5, 7, 11, .., 29 is nothing; 31 is left
         (NumberSet(low=2, high=30, integer=True, not_multiples=(2, 3, 5, 7, 11, 13, 17, 19, 23, 29)), True),
         (NumberSet(low=2, high=31, integer=True, not_multiples=(2, 3, 5, 7, 11, 13, 17, 19, 23, 29)), False),
-        (NumberSet(low=2, high=2, not_multiples=(Decimal("0.3"),)), False),
         (NO_NUMBERS, True),
     ],
 )

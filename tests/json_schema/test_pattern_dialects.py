@@ -23,6 +23,7 @@ from outlines_core import Vocabulary as RustVocabulary
 
 import tokdfa
 from tests.json_schema.spellings import plain
+from tests.walks import accepts
 from tokdfa.errors import UnsupportedConstraint
 from tokdfa.json_schema.sets.patterns import parse_pattern
 from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
@@ -348,13 +349,4 @@ def test_exactly_one_branch_holds_to_every_judge(
     compiled = tokdfa.compile(tokdfa.JsonSchema({"oneOf": branches}), tokdfa.load_tokenizer("bytes"))
     for text in taken + refused:
         value = json.dumps({"m": text} if is_member else text, ensure_ascii=False).encode()
-        assert accepts(compiled, value) == (text in taken), text
-
-
-def accepts(compiled: Any, text: bytes) -> bool:
-    matcher = compiled.start()
-    for byte in text:
-        if not matcher.allows(byte):
-            return False
-        matcher.advance(byte)
-    return bool(matcher.can_end())
+        assert accepts(compiled.start(), value) == (text in taken), text

@@ -3,8 +3,6 @@ from __future__ import annotations
 import itertools
 import random
 import re
-import sys
-import unicodedata
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -15,8 +13,6 @@ from tests.strategies import TEXT_ALPHABET, as_python, regex_patterns, short_tex
 from tokdfa.errors import EmptyLanguageError, LimitExceeded, RegexSyntaxError, UnsupportedConstraint
 from tokdfa.json_schema.sets.patterns import finds_everywhere, parse_pattern
 from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
-from tokdfa.regex.char_sets import contains
-from tokdfa.regex.dialects import ECMA_SPACES
 
 #: Without letters beyond ASCII, which are words to Python only.
 SHORT = short_texts(3, TEXT_ALPHABET.replace("é", "§A"))
@@ -180,22 +176,6 @@ def test_limits() -> None:
         with pytest.raises(LimitExceeded):
             parse_pattern(pattern)
     assert finds("(?:" * 150 + "a{00002}" + ")" * 150, "aa")
-
-
-def test_spaces_are_the_separators_and_what_the_standard_lists() -> None:
-    listed = {*"\t\v\f\n\r\u2028\u2029"}
-    for code_point in range(sys.maxunicode + 1):
-        character = chr(code_point)
-        expected = character in listed or unicodedata.category(character) == "Zs"
-        assert contains(ECMA_SPACES, code_point) == expected, hex(code_point)
-
-
-def test_what_one_reading_only_has_in_a_class_is_in_neither_class() -> None:
-    for text, letter in [("\ufeff", "s"), ("\x85", "s"), ("\x1c", "s"), ("é", "w"), ("٣", "d")]:
-        for pattern in (rf"^\{letter}$", rf"^\{letter.upper()}$", rf"^[^\{letter}]$", rf"^[^\{letter.upper()}]$"):
-            assert not finds(pattern, text), (pattern, text)
-    assert finds(r"^\S\W\D$", "§§§")
-    assert finds(r"^[\s][^\s][^\w-]$", " §§")
 
 
 @pytest.mark.parametrize("pattern", ["", ".*", "[a-z]*", "^", "$", "^a*", "x?$", "a|b*", "(?:a|)"])

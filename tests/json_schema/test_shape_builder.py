@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, library_validator, values
+from tests.json_schema.schemas import COMMON_VALUES, documents, exact, expand, held, library_validator, values
 from tests.naive.schema_values import holds
 from tokdfa.errors import SchemaError, SchemaUnsupported
 from tokdfa.json_schema.read.document import Document
@@ -49,20 +49,15 @@ SHUT = {"type": "object", "properties": {"kind": {"const": "shut"}, "by": {"type
 #: Schemas of common forms, a valid value, an invalid one.
 COMMON: list[tuple[Any, Any, Any]] = [
     ({"oneOf": [OPEN, SHUT]}, {"kind": "shut", "at": 1}, {"kind": "open", "at": 1}),
-    ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"b": 1}, {"c": 1}),
     ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"b": 1}, {"a": 1, "b": 1}),
     ({"oneOf": [{"type": "number"}, {"multipleOf": 2}]}, 3, 2),
     ({"not": {"required": ["a", "b"]}}, {"a": 1}, {"a": 1, "b": 1}),
     ({"not": {"enum": [1, "a", None]}}, True, 1.0),
-    ({"if": {"properties": {"a": {"const": 1}}, "required": ["a"]}, "then": {"required": ["b"]}}, {"a": 2}, {"a": 1}),
     ({"properties": {"a": {"type": "string"}}, "patternProperties": {"^x-": {}}, "additionalProperties": False},
      {"x-1": 1}, {"y": 1}),
     ({"$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "$ref": "#/$defs/tree"},
      [[], [[]]], [[1]]),
-    ({"dependentRequired": {"a": ["b"]}}, {"b": 1}, {"a": 1}),
     ({"dependentSchemas": {"a": {"properties": {"b": {"type": "null"}}}}}, {"b": 1}, {"a": 1, "b": 1}),
-    ({**DRAFT_7, "dependencies": {"a": ["b"], "c": {"required": ["d"]}}}, {"a": 1, "b": 1}, {"c": 1}),
-    ({"propertyNames": {"pattern": "^[a-z]+$"}}, {"ab": 1}, {"A": 1}),
     ({"contains": {"type": "integer"}, "minContains": 2, "maxContains": 3}, [1, "a", 2], [1, "a"]),
     ({"allOf": [{"minimum": 1}, {"maximum": 3}, {"multipleOf": 0.5}]}, 2.5, 2.25),
     ({"prefixItems": [{"type": "string"}], "items": False}, ["a"], ["a", 1]),
@@ -71,7 +66,6 @@ COMMON: list[tuple[Any, Any, Any]] = [
     ({"allOf": [{"items": {"maxLength": 1}}, {"prefixItems": [{}, {}], "items": {"type": "string"}}]},
      ["a", 1, "a"], ["a", 1, 1]),
     ({"const": {"a": [1, {"b": None}]}}, {"a": [1.0, {"b": None}]}, {"a": [True, {"b": None}]}),
-    ({"minProperties": 1, "maxProperties": 2, "type": "object"}, {"a": 1}, {}),
 ]  # fmt: skip
 
 
@@ -100,8 +94,7 @@ def test_common_forms_are_not_refused(schema: Any, valid: Any, invalid: Any) -> 
 def test_a_loop_in_place_adds_nothing(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
     shape_builder, root, _ = expand(schema)
     assert shape_builder.has_value(root)
-    assert all(holds(shape_builder, root, value) for value in valid)
-    assert not any(holds(shape_builder, root, value) for value in invalid)
+    assert held(schema, valid + invalid) == valid
 
 
 @pytest.mark.parametrize(
@@ -137,8 +130,7 @@ def test_a_loop_in_place_under_a_choice_is_refused(schema: Any) -> None:
 def test_a_loop_under_anyof_adds_no_value(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
     shape_builder, root, _ = expand(schema)
     assert shape_builder.has_value(root)
-    assert all(holds(shape_builder, root, value) for value in valid)
-    assert not any(holds(shape_builder, root, value) for value in invalid)
+    assert held(schema, valid + invalid) == valid
 
 
 def test_a_loop_that_no_value_leaves_is_empty() -> None:
@@ -187,10 +179,7 @@ def test_a_loop_in_place_is_not_kept_by_those_inside_of_it() -> None:
         "d1": {"allOf": [{"$ref": "#/$defs/d0"}], "minLength": 2},
     }
     schema = {"prefixItems": [{"$ref": "#/$defs/d0"}, {"$ref": "#/$defs/d1"}], "$defs": definitions}
-    shape_builder, root, _ = expand(schema)
-    assert holds(shape_builder, root, ["ab", "ab"])
-    assert not holds(shape_builder, root, ["ab", 1])
-    assert not holds(shape_builder, root, ["ab", "a"])
+    assert held(schema, (["ab", "ab"], ["ab", 1], ["ab", "a"])) == [["ab", "ab"]]
 
 
 def test_many_loops_in_place_are_refused_soon() -> None:
@@ -211,9 +200,10 @@ def test_too_many_alternatives_are_refused() -> None:
 
 def test_none_of_many_tags_is_few_alternatives() -> None:
     branches = [{"type": "object", "required": ["k"], "properties": {"k": {"const": k}}} for k in range(100)]
-    shape_builder, root, _ = expand({"not": {"anyOf": branches}})
+    schema = {"not": {"anyOf": branches}}
+    shape_builder, root, _ = expand(schema)
     assert len(shape_builder.shape_of(root).objects) == 2
-    assert [holds(shape_builder, root, value) for value in ({}, {"k": 7}, {"k": 100}, 7)] == [True, False, True, True]
+    assert held(schema, ({}, {"k": 7}, {"k": 100}, 7)) == [{}, {"k": 100}, 7]
 
 
 def test_schemas_nested_in_place_too_deep_are_refused() -> None:

@@ -1,17 +1,11 @@
 from __future__ import annotations
 
-import json
-import random
-
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.json_schema.spellings import plain, respell, spellings
+from tests.json_schema.spellings import spellings
 from tests.strategies import code_point_ranges
-from tokdfa.errors import UnsupportedConstraint
 from tokdfa.json_schema.sets.string_body import spelling_program
-from tokdfa.json_schema.sets.string_set import StringSet, string_automaton
 from tokdfa.regex.char_sets import ALL, contains, union
 from tokdfa.regex.expression import ExpressionStore
 from tokdfa.regex.lazy_dfa import LazyDfa
@@ -54,32 +48,3 @@ def test_every_code_unit() -> None:
     assert not dfa.accepts(b"\\/\\/")
     assert not dfa.accepts(b"\\ud800\\ud800")
     assert dfa.accepts(b"\\uDbFf\\udFfF")
-
-
-@settings(max_examples=300)
-@given(st.lists(st.sampled_from(['"', "\\", "/", "u", "d83d", "DE00", "00e9", "n", "x", "é", "😀", "\n", "\x7f"])))
-def test_a_string_is_what_a_strict_parser_reads(pieces: list[str]) -> None:
-    text = '"' + "".join(pieces) + '"'
-    try:
-        decoded = json.loads(text)
-        decoded.encode()
-        is_string = isinstance(decoded, str)
-    except ValueError:  # also of lone surrogates
-        is_string = False
-    assert string_automaton(StringSet()).accepts(text.encode()) == is_string
-
-
-def test_end_of_text_inside_a_repeat_is_the_closing_quote() -> None:
-    strings = StringSet(patterns=("^(?:(?!foo$)[a-z])*$",))
-    dfa = string_automaton(strings)
-    for text in ["", "fo", "foo", "xfoo", "foox", "xfo"]:
-        assert strings.holds(text) == (not text.endswith("foo"))
-        assert dfa.accepts(plain(text)) == strings.holds(text)
-        assert dfa.accepts(respell(text, random.Random(3))) == strings.holds(text)
-
-
-def test_what_only_the_bytes_before_could_tell_is_refused() -> None:
-    strings = StringSet(patterns=(r"^(?:\ba|-)*$",))
-    for ask in (lambda: strings.holds("a-a"), lambda: string_automaton(strings)):
-        with pytest.raises(UnsupportedConstraint, match="repeat around"):
-            ask()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
 import pytest
@@ -11,18 +10,18 @@ from hypothesis import strategies as st
 
 from tests.json_schema.spellings import LETTERS, meaning, spelled, spellings, words
 from tokdfa.automata.minimize import minimize
-from tokdfa.program.json_text import BODY, END, STATE_COUNTS, string_dfa, string_terminal
+from tokdfa.program.json_text import BODY, END, string_dfa, string_terminal
 
 
-@pytest.mark.parametrize("escapes", STATE_COUNTS)
+@pytest.mark.parametrize("escapes", ["all", "needed"])
 def test_it_is_minimal_and_known_by_its_key(escapes):
     automaton = string_dfa(escapes)
-    assert automaton.state_count == minimize(automaton).state_count == STATE_COUNTS[escapes]
+    assert automaton.state_count == minimize(automaton).state_count
     assert string_terminal(escapes).make() is automaton
     assert string_terminal("all").key != string_terminal("needed").key
 
 
-@pytest.mark.parametrize("escapes", STATE_COUNTS)
+@pytest.mark.parametrize("escapes", ["all", "needed"])
 def test_every_character_in_every_spelling(escapes):
     """Characters begin in BODY; a sample of all planes, and all that are special."""
     automaton = string_dfa(escapes)
@@ -47,9 +46,9 @@ def test_what_is_no_string():
 
 
 @settings(max_examples=300)
-@given(st.text('\\u"daD8c09/n\x01é', max_size=9))
-def test_noise_is_judged_as_by_json(text):
-    data = f'"{text}"'.encode()
+@given(st.binary(max_size=4) | st.text('\\u"daD8c09/n\x01é', max_size=9).map(str.encode))
+def test_noise_is_judged_as_by_json(inside):
+    data = b'"' + inside + b'"'
     assert string_dfa("all").accepts(data) == (meaning(data) is not None)
 
 
@@ -60,11 +59,3 @@ def test_what_is_written_is_read(text, rng):
     assert string_dfa("all").accepts(data)
     assert string_dfa("needed").accepts(spelled(text, rng.choice, needed=True))
     assert string_dfa("needed").accepts(json.dumps(text, ensure_ascii=False).encode())
-
-
-def test_all_texts_of_few_bytes():
-    """Every text of up to three bytes between quotes, of bytes that matter."""
-    for count in range(4):
-        for inner in itertools.product(b'"\\nu0aD\x00\x1f\x7f\x80\xc3\xa9\xe0\xf0', repeat=count):
-            data = b'"' + bytes(inner) + b'"'
-            assert string_dfa("all").accepts(data) == (meaning(data) is not None), data

@@ -8,22 +8,15 @@ from tokdfa.program.program import (
     ANY,
     CALL,
     COUNTED,
-    COUNTED_BEYOND,
-    COUNTED_MINIMUM,
-    COUNTED_NEXT,
     FIRST,
     LAZY,
     NAMES,
-    NAMES_HIGH,
-    NAMES_LOW,
-    NAMES_OTHER,
-    NAMES_TABLE,
-    NAMES_TARGETS,
     OPERATION,
     RETURN,
     RETURN_PLACE,
     TERMINAL,
-    UNBOUNDED,
+    CountedString,
+    NameWindow,
 )
 
 if TYPE_CHECKING:
@@ -93,19 +86,12 @@ def _following(place: int, program: Program) -> list[int]:
     if operation in (RETURN, LAZY):
         return []
     if operation == NAMES:
-        targets, other = _targets(first, program), int(program.arguments[first + NAMES_OTHER])
-        return list(dict.fromkeys(targets + [other] * (other >= 0)))
+        window = NameWindow.read(program.arguments, first)
+        return list(dict.fromkeys(window.targets + [window.other] * (window.other >= 0)))
     if operation == COUNTED:
-        on = int(program.arguments[first + COUNTED_NEXT])
+        on = CountedString.read(program.arguments, first).following
         return [on] * (on >= 0) + [second]
     return program.alternatives[first:second].tolist() if operation == ANY else [second]
-
-
-def _targets(at: int, program: Program) -> list[int]:
-    """The places after the names of a NAMES with arguments at `at`."""
-    low, high = program.arguments[at + NAMES_LOW : at + NAMES_HIGH + 1].tolist()
-    begin = program.arguments[at + NAMES_TARGETS]
-    return program.arguments[begin:][: max(high - low + 1, 0)].tolist()
 
 
 def _describe(place: int, program: Program) -> str:
@@ -121,19 +107,20 @@ def _describe(place: int, program: Program) -> str:
             ", the shortest" if program.source.terminals[first].shortest else ""
         )
     if operation == NAMES:
-        return _describe_names(first, program)
+        return _describe_names(NameWindow.read(program.arguments, first), program)
     if operation == COUNTED:
-        minimum, cap, on, beyond = program.arguments[first + COUNTED_MINIMUM : first + COUNTED_BEYOND + 1].tolist()
-        length = f"{minimum} or more" if beyond == UNBOUNDED else f"{minimum} to {cap + beyond}"
-        return f"string of {length} characters" + (f", past {cap} -> {on}" if on >= 0 else "")
+        count = CountedString.read(program.arguments, first)
+        length = f"{count.least} or more" if count.most is None else f"{count.least} to {count.most}"
+        on = f", past {count.cap} -> {count.following}" if count.following >= 0 else ""
+        return f"string of {length} characters{on}"
     if operation == LAZY:
         return "not written yet"
     return f"token {program.source.token_sets[first].name}"
 
 
-def _describe_names(at: int, program: Program) -> str:
-    table, low, _, other = program.arguments[at + NAMES_TABLE : at + NAMES_OTHER + 1].tolist()
-    names, targets = program.source.name_tables[table].names, _targets(at, program)
+def _describe_names(window: NameWindow, program: Program) -> str:
+    table, low, _, other, targets = window
+    names = program.source.name_tables[table].names
     if len(set(targets)) == 1:
         said = " | ".join(map(repr, names[low : low + min(len(targets), 4)])) + (" | ..." if len(targets) > 4 else "")
         said += f" -> {targets[0]}"

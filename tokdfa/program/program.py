@@ -47,7 +47,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from tokdfa.errors import UnsupportedConstraint
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable
+
+    import numpy as np
+    import numpy.typing as npt
 
     from tokdfa.automata.dfa import Dfa
     from tokdfa.regex.expression import ExpressionStore
@@ -82,6 +86,42 @@ TABLE_CHARACTERS = 200_000
 UNBOUNDED = (1 << 31) - 1 - COUNT_LIMIT
 #: Instructions that may be written before a program is saved.
 MAX_WRITTEN = 200_000
+
+
+class NameWindow(NamedTuple):
+    """The arguments of a NAMES, with the places after the names that it allows."""
+
+    table: int
+    low: int
+    high: int
+    other: int
+    targets: list[int]
+
+    @classmethod
+    def read(cls, arguments: array[int] | npt.NDArray[np.int32], at: int) -> NameWindow:
+        """Those that begin at an index."""
+        table, low, high, other, begin = arguments[at : at + NAMES_TARGETS + 1].tolist()
+        return cls(table, low, high, other, arguments[begin : begin + max(high - low + 1, 0)].tolist())
+
+
+class CountedString(NamedTuple):
+    """The arguments of a COUNTED."""
+
+    terminal: int
+    least: int
+    cap: int
+    following: int
+    beyond: int
+
+    @classmethod
+    def read(cls, arguments: array[int] | npt.NDArray[np.int32], at: int) -> CountedString:
+        """Those that begin at an index."""
+        return cls(*arguments[at : at + COUNTED_BEYOND + 1].tolist())
+
+    @property
+    def most(self) -> int | None:
+        """The most characters, counted by whatever follows as well; None: any number."""
+        return None if self.beyond == UNBOUNDED else self.cap + self.beyond
 
 
 @dataclass(eq=False, slots=True)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokdfa.core.budget import is_spent, spend
@@ -35,22 +36,20 @@ from tokdfa.json_schema.read.keyword_names import TYPES
 from tokdfa.json_schema.sets.patterns import parse_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from tokdfa.json_schema.read.document import Document
 
-    #: Checks the value of a keyword, and returns the schemas in it. Raises ValueError with what is wrong.
-    Check = Callable[[Any], Iterable[Any]]
+    #: Checks the value of a keyword, and returns the schemas in it, if any. Raises ValueError with what is wrong.
+    Check = Callable[[Any], Collection[Any] | None]
 
 NAMES_OF_TYPES = frozenset(TYPES)
-NUMBERS = frozenset([int, Decimal])
 #: Work (`tokdfa.core.budget`) of a schema and of a keyword in it, in nanoseconds; counted for so many schemas at once.
 SCHEMA_WORK, AT_ONCE = 800, 64
 _ANCHOR = {
     DRAFT_2019: re.compile(r"[A-Za-z][-A-Za-z0-9.:_]*"),
     DRAFT_2020: re.compile(r"[A-Za-z_][-A-Za-z0-9._]*"),
 }
-_NONE: tuple[Any, ...] = ()
 
 
 class Found(NamedTuple):
@@ -166,7 +165,7 @@ def _parts(schema: dict[str, Any], keyword: str, draft: int) -> list[tuple[str, 
     """(pointer from the schema on, schema) of the schemas that are the value of a keyword, or stand in it."""
     value, check = schema[keyword], CHECKS[draft].get(keyword)
     try:
-        found = list(check(value)) if check else []
+        found = check(value) if check else None
     except ValueError:
         return []
     if not found:
@@ -219,55 +218,45 @@ def _remedy(keyword: str, value: Any, draft: int) -> str:
     return ""
 
 
-def _anything(value: Any) -> tuple[Any, ...]:
-    return _NONE
+def _kind(classes: Collection[type], message: str) -> Check:
+    """A check that a value is of some classes; `message`: what to say of another one."""
+
+    def check(value: Any) -> None:
+        if value.__class__ not in classes:
+            raise ValueError(message.format(shorten(value)))
+
+    return check
 
 
-def _text(value: Any) -> tuple[Any, ...]:
-    if value.__class__ is not str:
-        raise ValueError(f"{shorten(value)} is not a string")
-    return _NONE
+def _anything(value: Any) -> None:
+    pass
 
 
-def _boolean(value: Any) -> tuple[Any, ...]:
-    if value.__class__ is not bool:
-        raise ValueError(f"{shorten(value)} is not a boolean")
-    return _NONE
+_text = _kind({str}, "{} is not a string")
+_boolean = _kind({bool}, "{} is not a boolean")
+_number = _kind({int, Decimal}, "{} is not a number")
+_list = _kind({list}, "it must be a list of values, not {}")
+_id = _kind({str}, "an id is a text, not {}")
 
 
-def _number(value: Any) -> tuple[Any, ...]:
-    if value.__class__ not in NUMBERS:
-        raise ValueError(f"{shorten(value)} is not a number")
-    return _NONE
-
-
-def _factor(value: Any) -> tuple[Any, ...]:
+def _factor(value: Any) -> None:
     _number(value)
     if value <= 0:
         raise ValueError(f"{shorten(value)} is not a number above 0")
-    return _NONE
 
 
-def _count(value: Any) -> tuple[Any, ...]:
+def _count(value: Any) -> None:
     is_number = value.__class__ is int or (value.__class__ is Decimal and value == value.to_integral_value())
     if not is_number or value < 0:
         raise ValueError(f"{shorten(value)} is not a count (an integer, 0 or more)")
-    return _NONE
 
 
-def _list(value: Any) -> tuple[Any, ...]:
-    if value.__class__ is not list:
-        raise ValueError(f"it must be a list of values, not {shorten(value)}")
-    return _NONE
-
-
-def _distinct_list(value: Any) -> tuple[Any, ...]:
+def _distinct_list(value: Any) -> None:
     """`enum` of draft 4."""
     if value.__class__ is not list or not value:
         raise ValueError(f"it must be a list of at least one value, not {shorten(value)}")
     if len(value) > 1 and len(set(map(_identity, value))) < len(value):
         raise ValueError("draft 4 has each value once")
-    return _NONE
 
 
 def _identity(value: Any) -> Any:
@@ -279,43 +268,36 @@ def _identity(value: Any) -> Any:
     return (bool, value) if isinstance(value, bool) else value
 
 
-def _type(value: Any) -> tuple[Any, ...]:
-    if value.__class__ is str:
-        if value not in NAMES_OF_TYPES:
-            raise ValueError(f"{shorten(value)} is no type; known: {', '.join(TYPES)}")
-    elif value.__class__ is not list or not value:
+def _type(value: Any) -> None:
+    names = [value] if value.__class__ is str else value
+    if names.__class__ is not list or not names:
         raise ValueError(f"it must be the name of a type, or a list of such, not {shorten(value)}")
-    else:
-        for name in value:
-            if name not in TYPES:
-                raise ValueError(f"{shorten(name)} is no type; known: {', '.join(TYPES)}")
-        if len(set(value)) < len(value):
-            raise ValueError(f"a type comes once, not as in {shorten(value)}")
-    return _NONE
+    for name in names:
+        if name not in TYPES:
+            raise ValueError(f"{shorten(name)} is no type; known: {', '.join(TYPES)}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"a type comes once, not as in {shorten(value)}")
 
 
-def _names(value: Any) -> tuple[Any, ...]:
+def _names(value: Any) -> None:
     """`required` and the like."""
     if value.__class__ is not list or not {str}.issuperset(map(type, value)):
         raise ValueError(f"it must be a list of names, not {shorten(value)}")
     if len(set(value)) < len(value):
         twice = next(name for place, name in enumerate(value) if name in value[:place])
         raise ValueError(f"a name comes once, but {shorten(twice)} comes twice")
-    return _NONE
 
 
-def _some_names(value: Any) -> tuple[Any, ...]:
+def _some_names(value: Any) -> None:
     _names(value)
     if not value:
         raise ValueError("draft 4 demands at least one name")
-    return _NONE
 
 
-def _names_by_name(value: Any) -> tuple[Any, ...]:
+def _names_by_name(value: Any) -> None:
     """`dependentRequired`."""
     for names in _members(value, "lists of names"):
         _names(names)
-    return _NONE
 
 
 def _schema(value: Any) -> tuple[Any, ...]:
@@ -331,36 +313,36 @@ def _one(value: Any) -> tuple[Any, ...]:
 
 def _schema_or_boolean(value: Any) -> tuple[Any, ...]:
     """Draft 4, where booleans are no schemas."""
-    return _NONE if value.__class__ is bool else (value,)
+    return () if value.__class__ is bool else (value,)
 
 
-def _schemas(value: Any) -> Iterable[Any]:
+def _schemas(value: Any) -> Collection[Any]:
     if value.__class__ is not list or not value:
         raise ValueError(f"it must be a list of at least one schema, not {shorten(value)}")
     schemas: list[Any] = value
     return schemas
 
 
-def _one_or_more(value: Any) -> Iterable[Any]:
+def _one_or_more(value: Any) -> Collection[Any]:
     """`items` of drafts 4 to 2019-09."""
     return _schemas(value) if value.__class__ is list else (value,)
 
 
-def _members(value: Any, parts: str = "schemas") -> Iterable[Any]:
+def _members(value: Any, parts: str = "schemas") -> Collection[Any]:
     if value.__class__ is not dict:
         raise ValueError(f"it must be an object whose values are {parts}, not {shorten(value)}")
     members: dict[str, Any] = value
     return members.values()
 
 
-def _patterns(value: Any) -> Iterable[Any]:
+def _patterns(value: Any) -> Collection[Any]:
     schemas = _members(value)
     for pattern in value:
         _pattern(pattern)
     return schemas
 
 
-def _pattern(value: Any) -> tuple[Any, ...]:
+def _pattern(value: Any) -> None:
     _text(value)
     try:
         parse_pattern(value)
@@ -369,53 +351,34 @@ def _pattern(value: Any) -> tuple[Any, ...]:
     except (UnsupportedConstraint, LimitExceeded) as error:
         if isinstance(error, LimitExceeded) and is_spent(error):
             raise
-    return _NONE
 
 
-def _dependencies(value: Any) -> Iterable[Any]:
-    found = []
-    for part in _members(value, "schemas or lists of names"):
+def _dependencies(value: Any, check_names: Check = _names) -> Collection[Any]:
+    parts = _members(value, "schemas or lists of names")
+    for part in parts:
         if part.__class__ is list:
-            _names(part)
-        else:
-            found.append(part)
-    return found
+            check_names(part)
+    return [part for part in parts if part.__class__ is not list]
 
 
-def _some_dependencies(value: Any) -> Iterable[Any]:
-    for part in _members(value, "schemas or lists of names"):
-        if part.__class__ is list:
-            _some_names(part)
-    return _dependencies(value)
-
-
-def _id(value: Any) -> tuple[Any, ...]:
-    if value.__class__ is not str:
-        raise ValueError(f"an id is a text, not {shorten(value)}")
-    return _NONE
-
-
-def _id_without_fragment(value: Any) -> tuple[Any, ...]:
+def _id_without_fragment(value: Any) -> None:
     _id(value)
     if "#" in value[:-1]:
         raise ValueError(f"an id has no fragment, as {shorten(value)} has")
-    return _NONE
 
 
 def _anchor(draft: int) -> Check:
-    def check(value: Any) -> tuple[Any, ...]:
+    def check(value: Any) -> None:
         _text(value)
         if not _ANCHOR[draft].fullmatch(value):
             raise ValueError(f"{shorten(value)} is no name for an anchor: letters, digits, '-', '_' and '.'")
-        return _NONE
 
     return check
 
 
-def _vocabularies(value: Any) -> tuple[Any, ...]:
+def _vocabularies(value: Any) -> None:
     for is_required in _members(value, "booleans"):
         _boolean(is_required)
-    return _NONE
 
 
 def _tables() -> dict[int, dict[str, Check]]:
@@ -427,8 +390,9 @@ def _tables() -> dict[int, dict[str, Check]]:
         "additionalItems": _schema_or_boolean, "items": _one_or_more, "maxItems": _count, "minItems": _count,
         "uniqueItems": _boolean, "maxProperties": _count, "minProperties": _count, "required": _some_names,
         "additionalProperties": _schema_or_boolean, "definitions": _members, "properties": _members,
-        "patternProperties": _patterns, "dependencies": _some_dependencies, "enum": _distinct_list, "type": _type,
-        "format": _text, "allOf": _schemas, "anyOf": _schemas, "oneOf": _schemas, "not": _schema,
+        "patternProperties": _patterns, "dependencies": partial(_dependencies, check_names=_some_names),
+        "enum": _distinct_list, "type": _type, "format": _text, "allOf": _schemas, "anyOf": _schemas, "oneOf": _schemas,
+        "not": _schema,
     }  # fmt: skip
     draft_6 = {
         **draft_4, "$id": _id, "examples": _list, "exclusiveMaximum": _number, "exclusiveMinimum": _number,

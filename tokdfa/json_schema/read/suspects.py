@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from tokdfa.json_schema.read.document import DRAFT_7
 from tokdfa.json_schema.read.keyword_names import DEMANDING
 from tokdfa.json_schema.read.metaschema import CHECKS, find_keywords, is_mixed
-from tokdfa.json_schema.sets.class_formats import CLASS_FORMATS, DESCRIBING
-from tokdfa.json_schema.sets.formats import FORMATS
+from tokdfa.json_schema.sets.class_formats import DESCRIBING
+from tokdfa.json_schema.sets.formats import ASSERTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,7 +44,7 @@ ALIASES = {
 #: Words near a keyword that have a meaning of their own.
 _OWN_WORDS = frozenset(["example", "discriminator", "note", "notes", "cost", "name", "names"])
 #: Formats that need no warning.
-KNOWN_FORMATS = {*FORMATS, *CLASS_FORMATS, *DESCRIBING}
+KNOWN_FORMATS = {*ASSERTED, *DESCRIBING}
 #: How like a keyword a word is that is taken for it (`difflib`).
 LIKENESS, LIKENESS_OF_FORMATS = 0.84, 0.65
 _FORMAT = re.compile(r'"format"\s*:\s*"([^"\\]*)"')

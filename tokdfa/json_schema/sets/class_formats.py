@@ -11,7 +11,7 @@ A network's bits past its prefix are zero, as Python's `ipaddress` demands.
 
 from __future__ import annotations
 
-from tokdfa.json_schema.sets.uri_formats import IPV4, IPV6
+from tokdfa.json_schema.sets.uri_formats import IPV4, IPV6, OCTET
 
 #: From the registry of OpenAPI, and pydantic's for paths, addresses of servers and texts that are encoded.
 DESCRIBING = frozenset(
@@ -22,7 +22,6 @@ DESCRIBING = frozenset(
 )
 
 _HEX = "[0-9A-Fa-f]"
-_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 
 
 def _uuid(version: int) -> str:
@@ -34,7 +33,7 @@ def _ipv4_network() -> str:
     found = []
     for bits in range(33):
         whole, rest = divmod(bits, 8)
-        octets = [_OCTET] * whole
+        octets = [OCTET] * whole
         if whole < 4:
             octets.append("(?:" + "|".join(str(number) for number in range(0, 256, 256 >> rest)) + ")")
         octets += ["0"] * (4 - len(octets))

@@ -6,8 +6,8 @@ them has anchors. What the common checker accepts beyond the standards is in the
 
 from __future__ import annotations
 
-_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
+OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+IPV4 = rf"(?:{OCTET}\.){{3}}{OCTET}"
 _GROUP = r"[0-9A-Fa-f]{1,4}"
 
 

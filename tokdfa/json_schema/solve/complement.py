@@ -14,19 +14,12 @@ from tokdfa.core.budget import spend
 from tokdfa.json_schema.sets.formats import outside_of
 from tokdfa.json_schema.sets.number_set import NumberSet
 from tokdfa.json_schema.solve.clauses import (
-    ANY_ARRAY,
-    ANY_NUMBER,
-    ANY_OBJECT,
-    ANY_STRING,
     ANYTHING,
     CLAUSE_BYTES,
     CLAUSE_WORK,
     EVERYTHING,
-    FALSE,
     NEVER,
     NOTHING,
-    NULL,
-    TRUE,
     ArrayClause,
     ClauseT,
     Count,
@@ -55,25 +48,25 @@ def complement(shape: Shape, join: Callable[[Shape, Shape], Shape], known: Liste
     Raises NotOneState, and UnsupportedConstraint for a format that cannot be negated.
     """
     spend(CLAUSE_WORK)
-    result = Shape((NULL | TRUE | FALSE) & ~shape.constants, (ANY_NUMBER,), (ANY_STRING,), (ANY_ARRAY,), (ANY_OBJECT,))
+    result = ANYTHING._replace(constants=ANYTHING.constants & ~shape.constants)
     singles = []
     for numbers in shape.numbers:
         if numbers.low is not None and numbers == NumberSet(low=numbers.low, high=numbers.low):
             singles.append(numbers.low)
         else:
-            result = join(result, _only(numbers=tuple(numbers.complement())))
-    result = join(result, _only(numbers=_gaps(sorted(singles))))
+            result = join(result, ANYTHING._replace(numbers=tuple(numbers.complement())))
+    result = join(result, ANYTHING._replace(numbers=_gaps(sorted(singles))))
     for strings in shape.strings:
         for name in strings.formats:
             outside_of(name)  # some formats have no complement
-        result = join(result, _only(strings=tuple(strings.complement())))
+        result = join(result, ANYTHING._replace(strings=tuple(strings.complement())))
     for array in shape.arrays:
-        result = join(result, _only(arrays=_counted(complement_array(array))))
+        result = join(result, ANYTHING._replace(arrays=_counted(complement_array(array))))
     tags = _tag_states(shape.objects, known) if len(shape.objects) > 1 else None
     if tags is not None:
-        return join(result, _only(objects=_outside_of_tagged(shape.objects, *tags, join)))
+        return join(result, ANYTHING._replace(objects=_outside_of_tagged(shape.objects, *tags, join)))
     for members in shape.objects:
-        result = join(result, _only(objects=_outside_of(members, join)))
+        result = join(result, ANYTHING._replace(objects=_outside_of(members, join)))
     return result
 
 
@@ -85,7 +78,7 @@ def _outside_of(members: ObjectClause, join: Callable[[Shape, Shape], Shape]) ->
     for choice in members.choices:
         broken = ANYTHING
         for alternative in choice:
-            broken = join(broken, _only(objects=_counted(complement_object(alternative))))
+            broken = join(broken, ANYTHING._replace(objects=_counted(complement_object(alternative))))
         found += broken.objects
     return found
 
@@ -122,7 +115,7 @@ def _outside_of_tagged(
         broken = [
             each for each in _outside_of(clause, join) if each.scopes not in (absent.scopes, (lone_scope(name, other),))
         ]
-        found += join(_only(objects=(tagged,)), _only(objects=tuple(broken))).objects
+        found += join(ANYTHING._replace(objects=(tagged,)), ANYTHING._replace(objects=tuple(broken))).objects
     return tuple(found)
 
 
@@ -140,17 +133,6 @@ def _gaps(values: list[int | Decimal]) -> tuple[NumberSet, ...]:
     bounds = [None, *values, None]
     spend(CLAUSE_WORK * len(bounds))
     return tuple(NumberSet(low, low is not None, high, high is not None) for low, high in pairwise(bounds))
-
-
-def _only(**clauses) -> Shape:  # type: ignore[no-untyped-def]
-    """A shape that restricts one type and allows the others."""
-    everything = {
-        "numbers": (ANY_NUMBER,),
-        "strings": (ANY_STRING,),
-        "arrays": (ANY_ARRAY,),
-        "objects": (ANY_OBJECT,),
-    }
-    return Shape(NULL | TRUE | FALSE, **{**everything, **clauses})
 
 
 def negations(state: State) -> Iterator[State]:

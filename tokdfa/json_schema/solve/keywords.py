@@ -23,8 +23,9 @@ from tokdfa.json_schema.read.keyword_names import (
     STRING_KEYWORDS,
     TYPED_KEYWORDS,
     TYPES,
+    is_in_draft,
 )
-from tokdfa.json_schema.sets.formats import CONTENTS, FORMATS, FORMATS_OF_CLASSES
+from tokdfa.json_schema.sets.formats import ASSERTED, CONTENTS
 from tokdfa.json_schema.sets.number_set import DIGITS, NumberSet
 from tokdfa.json_schema.sets.patterns import parse_pattern
 from tokdfa.json_schema.sets.string_set import StringSet
@@ -107,8 +108,7 @@ class Keywords:
         value = self.schema.get(keyword)
         if value is None and keyword not in self.schema:
             return None
-        span = SPAN.get(keyword)
-        if span and (self.draft < span[0] or (span[1] is not None and self.draft > span[1])):
+        if keyword in SPAN and not is_in_draft(keyword, self.draft):
             return None
         if self.oracle.dropped and any(self.oracle.is_dropped(self.node, each) for each in (keyword, *others)):
             return None
@@ -197,7 +197,7 @@ class Keywords:
         if pattern is not None:
             self._check_pattern("pattern", pattern)
         asserts, formats = self.oracle.document.asserts, []
-        if isinstance(name, str) and asserts != "required" and (name in FORMATS or name in FORMATS_OF_CLASSES):
+        if isinstance(name, str) and asserts != "required" and name in ASSERTED:
             formats.append(name)
         if asserts == "all" and self.draft == DRAFT_7:
             formats += self._contents()

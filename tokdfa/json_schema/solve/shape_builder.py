@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaError, SchemaUnsupported, UnsupportedConstraint
 from tokdfa.json_schema.read.document import DRAFT_7, Node
-from tokdfa.json_schema.read.keyword_names import APPLICATORS
+from tokdfa.json_schema.read.keyword_names import APPLICATORS, is_in_draft
 from tokdfa.json_schema.solve.clauses import (
     ANYTHING,
     CLAUSE_BYTES,
@@ -192,10 +192,8 @@ class ShapeBuilder(Emptiness):
         before = frozenset(takewhile("properties".__ne__, schema)) if "properties" in schema else frozenset[str]()
         result, pending = ANYTHING, True
         for keyword in applied:
-            first, last = APPLICATORS[keyword]
-            if keyword == "dependencies" and self.document.asserts == "all":
-                last = draft
-            if not first <= draft <= last or (self.dropped and self.is_dropped(node, keyword)):
+            is_known = is_in_draft(keyword, draft) or (keyword == "dependencies" and self.document.asserts == "all")
+            if not is_known or (self.dropped and self.is_dropped(node, keyword)):
                 continue
             if pending and keyword not in before:
                 result, pending = self._join(result, local, node, keyword), False
@@ -336,7 +334,7 @@ class ShapeBuilder(Emptiness):
         result = ANYTHING
         for name, demand in value.items():
             spend(CLAUSE_WORK)
-            absent = _objects(ObjectClause(scopes=(lone_scope(name, NOTHING),)))
+            absent = ANYTHING._replace(objects=(ObjectClause(scopes=(lone_scope(name, NOTHING),)),))
             if isinstance(demand, list) and keyword != "dependentSchemas":
                 if not demand:
                     continue
@@ -354,8 +352,3 @@ class ShapeBuilder(Emptiness):
 
     def _reference(self, node: Node, keyword: str) -> Shape:
         return self.shape_of(self.state(self.document.target(node, keyword, node.schema[keyword])))
-
-
-def _objects(clause: ObjectClause) -> Shape:
-    """All values, objects only if `clause` holds."""
-    return Shape(ANYTHING.constants, ANYTHING.numbers, ANYTHING.strings, ANYTHING.arrays, (clause,))

@@ -15,7 +15,6 @@ Cost: some µs a row; then minimisation.
 from __future__ import annotations
 
 from collections import defaultdict
-from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,26 +24,20 @@ from tokdfa.automata.dfa import Dfa
 from tokdfa.automata.sequences import END, Sequences
 from tokdfa.core.budget import spend
 from tokdfa.errors import LimitExceeded
+from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.write.lexemes import StringExpressions, text_automaton
 from tokdfa.program.json_text import read_characters
 from tokdfa.program.program import (
     ANY,
     CALL,
     COUNTED,
-    COUNTED_BEYOND,
-    COUNTED_CAP,
-    COUNTED_MINIMUM,
-    COUNTED_TERMINAL,
     LAZY,
     NAMES,
-    NAMES_HIGH,
-    NAMES_LOW,
     NAMES_OTHER,
-    NAMES_TABLE,
-    NAMES_TARGETS,
     RETURN,
     TERMINAL,
-    UNBOUNDED,
+    CountedString,
+    NameWindow,
 )
 
 if TYPE_CHECKING:
@@ -158,10 +151,10 @@ class _Reader:
         if operation == TERMINAL:
             yield self._start_of(self.source.terminals[first]), second
         elif operation == COUNTED:
-            yield self._start_of_counted(first), second
+            yield self._start_of_counted(CountedString.read(self.arguments, first)), second
         else:
             assert operation == NAMES, "a schema has no special tokens"
-            yield from self._names(first)
+            yield from self._names(NameWindow.read(self.arguments, first))
 
     def _start_of(self, text: Terminal) -> int:
         assert not text.shortest, "texts of a schema do not end at the first match"
@@ -171,10 +164,8 @@ class _Reader:
             self._starts[key] = self._add(automaton) + start
         return self._starts[key]
 
-    def _start_of_counted(self, at: int) -> int:
-        least, cap, beyond = (self.arguments[at + column] for column in (COUNTED_MINIMUM, COUNTED_CAP, COUNTED_BEYOND))
-        most = None if beyond == UNBOUNDED else cap + beyond
-        text = self.source.terminals[self.code[3 * self.arguments[at + COUNTED_TERMINAL] + 1]]
+    def _start_of_counted(self, count: CountedString) -> int:
+        text, least, most = self.source.terminals[self.code[3 * count.terminal + 1]], count.least, count.most
         if text.bounded is not None:
             return self._start_of(text.bounded(least, most))
         key = COUNTED, text.key, least, most
@@ -185,23 +176,21 @@ class _Reader:
             self._starts[key] = self._add(counted(automaton, least, most, self.max_states))
         return self._starts[key]
 
-    def _names(self, at: int) -> Iterator[tuple[int, int]]:
-        columns = (NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER, NAMES_TARGETS)
-        number, low, high, other, targets = (self.arguments[at + column] for column in columns)
-        table, groups = self.source.name_tables[number], defaultdict[int, list[str]](list)
-        for name in range(low, high + 1):
-            groups[self.arguments[targets + name - low]].append(table.names[name])
+    def _names(self, window: NameWindow) -> Iterator[tuple[int, int]]:
+        table, groups = self.source.name_tables[window.table], defaultdict[int, list[str]](list)
+        for name, target in enumerate(window.targets, window.low):
+            groups[target].append(table.names[name])
         texts = [
-            ((NAMES, table.escapes, *names), methodcaller("named", names), place) for place, names in groups.items()
+            ((NAMES, table.escapes, *names), StringSet(values=frozenset(names)), place)
+            for place, names in groups.items()
         ]
-        if other >= 0:
+        if window.other >= 0:
             key = (NAMES_OTHER, table.escapes, *table.names)
-            texts.append((key, methodcaller("others", table.names), self.code[3 * other + 2]))
-        missing = {key: write for key, write, _ in texts if key not in self._starts}
+            texts.append((key, StringSet(not_values=frozenset(table.names)), self.code[3 * window.other + 2]))
+        missing = {key: named for key, named, _ in texts if key not in self._starts}
         if missing:
             strings = StringExpressions(table.escapes)
-            numbers = [write(strings) for write in missing.values()]
-            begins = [strings.automaton(each) for each in numbers]
+            begins = list(map(strings.automaton, [strings.add(named) for named in missing.values()]))
             base = self._add(begins[0][0])  # one for all
             self._starts.update((key, base + start) for key, (_, start) in zip(missing, begins, strict=True))
         yield from ((self._starts[key], place) for key, _, place in texts)

@@ -33,26 +33,19 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tokdfa.errors import LimitExceeded
 from tokdfa.grammar.cfg import Cfg, Lexeme
+from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.write.lexemes import StringExpressions, text_automaton
 from tokdfa.json_schema.write.lower import lower_and_remember
 from tokdfa.program.program import (
     ANY,
     CALL,
     COUNTED,
-    COUNTED_BEYOND,
-    COUNTED_CAP,
-    COUNTED_MINIMUM,
-    COUNTED_TERMINAL,
     LAZY,
     NAMES,
-    NAMES_HIGH,
-    NAMES_LOW,
-    NAMES_OTHER,
-    NAMES_TABLE,
-    NAMES_TARGETS,
     RETURN,
     TERMINAL,
-    UNBOUNDED,
+    CountedString,
+    NameWindow,
 )
 from tokdfa.regex.expression import NOTHING
 
@@ -117,7 +110,7 @@ class _ProgramGrammar:
             symbol, place = self._waiting.pop()
             for alternative in self._spread(place):
                 if self.code[3 * alternative] == NAMES:
-                    self._add_names(symbol, self.code[3 * alternative + 1])
+                    self._add_names(symbol, NameWindow.read(self.arguments, self.code[3 * alternative + 1]))
                 else:
                     self._add_rule(symbol, self._sequence([], alternative))
         count = len(self._lexemes)
@@ -149,7 +142,7 @@ class _ProgramGrammar:
                     pending += self.alternatives[first:second]
                 elif operation == NAMES:
                     # all windows of an object lead to the same places, which the rules share as lists of names
-                    fresh = set(self._after_names(first)) - named
+                    fresh = {*self._after_names(NameWindow.read(self.arguments, first))} - named
                     named |= fresh
                     pending += fresh
                 elif operation != RETURN:
@@ -185,12 +178,9 @@ class _ProgramGrammar:
             else:
                 return place
 
-    def _after_names(self, at: int) -> list[int]:
-        """The places after the names of a NAMES with arguments at `at`, and after other strings, if it reads them."""
-        low, high, other = (self.arguments[at + column] for column in (NAMES_LOW, NAMES_HIGH, NAMES_OTHER))
-        begin = self.arguments[at + NAMES_TARGETS]
-        targets = list(self.arguments[begin : begin + max(high - low + 1, 0)])
-        return targets if other < 0 else [*targets, self.code[3 * other + 2]]
+    def _after_names(self, window: NameWindow) -> list[int]:
+        """The places after the names of a window, and after other strings, if it reads them."""
+        return window.targets if window.other < 0 else [*window.targets, self.code[3 * window.other + 2]]
 
     def _spread(self, place: int) -> list[int]:
         """The places that are alternatives at a place, none of them ANY."""
@@ -221,9 +211,9 @@ class _ProgramGrammar:
                     self._of_place[place] = self._nonterminal(f"place {place}", place)
                 return [*right, self._of_place[place]]
             if operation == TERMINAL:
-                right.append(self._text(first))
+                right.append(self._symbol_of(self.source.terminals[first]))
             elif operation == COUNTED:
-                right.append(self._counted(first))
+                right.append(self._counted(CountedString.read(self.arguments, first)))
             else:
                 assert operation == CALL, "a schema has no special tokens"
                 if first not in self._of_frame:
@@ -231,15 +221,14 @@ class _ProgramGrammar:
                 right.append(self._of_frame[first])
             place = second
 
-    def _add_names(self, symbol: Symbol, at: int) -> None:
-        """The rules of a NAMES with arguments at `at`."""
-        table, low, high, other = (
-            self.arguments[at + column] for column in (NAMES_TABLE, NAMES_LOW, NAMES_HIGH, NAMES_OTHER)
-        )
-        names, targets = self.source.name_tables[table].names, self._after_names(at)
+    def _add_names(self, symbol: Symbol, window: NameWindow) -> None:
+        """The rules of a NAMES."""
+        table, low, high, other, targets = window
+        names = self.source.name_tables[table].names
         if other >= 0:
-            lexeme = self._strings((NAMES, table), f"none of {len(names)} names", lambda: self.strings.others(names))
-            self._add_rule(symbol, self._sequence([lexeme], targets.pop()))
+            others = StringSet(not_values=frozenset(names))
+            lexeme = self._strings((NAMES, table), f"none of {len(names)} names", lambda: self.strings.add(others))
+            self._add_rule(symbol, self._sequence([lexeme], self.code[3 * other + 2]))
         if not targets:
             return
         first, known, parts = self._lists.get((table, high), (high + 1, [], {}))
@@ -275,15 +264,14 @@ class _ProgramGrammar:
         while past < high and targets[past - low] == targets[first - low]:
             past += 1
         read = tuple(names[first:past])
-        lexeme = self._strings((NAMES, read), _label(read), lambda: self.strings.named(read))
+        named = StringSet(values=frozenset(read))
+        lexeme = self._strings((NAMES, read), _label(read), lambda: self.strings.add(named))
         self._add_rule(symbol, self._sequence([lexeme], targets[first - low]))
         if past < high:
             self._add_rule(symbol, [parts[past]])
 
-    def _counted(self, at: int) -> Symbol:
-        least, cap, beyond = (self.arguments[at + column] for column in (COUNTED_MINIMUM, COUNTED_CAP, COUNTED_BEYOND))
-        most = None if beyond == UNBOUNDED else cap + beyond
-        text = self.source.terminals[self.code[3 * self.arguments[at + COUNTED_TERMINAL] + 1]]
+    def _counted(self, count: CountedString) -> Symbol:
+        text, least, most = self.source.terminals[self.code[3 * count.terminal + 1]], count.least, count.most
         if text.bounded is not None:
             return self._symbol_of(text.bounded(least, most))
         name = f"string of {least} or more characters" if most is None else f"string of {least} to {most} characters"
@@ -295,10 +283,6 @@ class _ProgramGrammar:
             self._lexemes.append(Lexeme(name, NOTHING, automaton=partial(self.strings.automaton, write())))
             self._lexeme_of[key] = -len(self._lexemes)
         return self._lexeme_of[key]
-
-    def _text(self, number: int) -> Symbol:
-        """The symbol of a lexeme that is a text of the program."""
-        return self._symbol_of(self.source.terminals[number])
 
     def _symbol_of(self, text: Terminal) -> Symbol:
         """The symbol of a lexeme that is a text."""
