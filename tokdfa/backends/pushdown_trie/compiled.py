@@ -27,7 +27,6 @@ from tokdfa.backends.pushdown_trie.filler import Filler
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.matcher import PushdownMatcher
 from tokdfa.backends.pushdown_trie.pool import Pool, pool_of
-from tokdfa.backends.pushdown_trie.ranks import Ranks
 from tokdfa.backends.pushdown_trie.rows import MachineFull
 from tokdfa.backends.pushdown_trie.spelled_rows import SpelledRows
 from tokdfa.backends.situation_source import SituationSource
@@ -276,7 +275,7 @@ class TableGeneration:
         pool = compiled.pool
         self.masks = MaskStore(compiled.mask_limit, masks.mask_words(vocab.size), pool.spare_masks, pool.lock)
         self.steps: StepMemo[int] = StepMemo()
-        self.ranks: Ranks | None = None  # made when they are asked for
+        self.ranks: SpelledRows | None = None  # made when they are asked for
         # refers to the constraint, which refers to this: only where it is needed, so that tables are given back at once
         if not compiled.complete:
             self.live = self.search(compiled, compiled.max_search)
@@ -297,9 +296,9 @@ class TableGeneration:
         return CoaccessibleSearch(successors, machine.can_end, limit, possible.rank, message, outlook)
 
     def rank(self, row: int) -> int:
-        """How far an end is from a row (`tokdfa.backends.pushdown_trie.ranks`)."""
-        self.ranks = self.ranks or Ranks(self.machine)
-        return self.ranks.of_row(row)
+        """How far an end is from a row, byte by byte."""
+        self.ranks = self.ranks or SpelledRows(self.machine, np.ones(256, dtype=np.bool_), special=False)
+        return self.ranks.rank(row)
 
 
 @dataclass(frozen=True)
