@@ -28,10 +28,6 @@ cdef class Filler:
         self.write(machine, row, &words[0], words.shape[0], nullcontext(), False)
         return out
 
-    def fill_whole(self, machine, row, int32_t[::1] out not None, working):
-        if out.shape[0]:
-            self.write(machine, row, &out[0], out.shape[0], working, True)
-
     def keep(self, machine, kept, row, int32_t[::1] out not None, working, keeps):
         if out.shape[0] != (<MaskStore>kept).words:
             raise ValueError(f"out has {out.shape[0]} words, not {kept.words}")

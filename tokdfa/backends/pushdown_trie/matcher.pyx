@@ -220,7 +220,7 @@ cdef class PushdownMatcher(StateMatcher):
             self.state = following
 
     def _step(self, state, token):
-        target = self._compiled.step(self._generation, state, token)
+        target = self._generation.step(state, token)
         return None if target < 0 else target
 
     def _accepts(self, state):
@@ -229,11 +229,11 @@ cdef class PushdownMatcher(StateMatcher):
 
     def _fill(self, state, out):
         cdef int64_t nodes = self._machine.nodes_visited, rows = self._machine.row_count
-        if self._compiled.make_mask(self._generation, state, out):
+        if self._generation.make_mask(state, out):
             self.count_made(nodes, rows)
 
     def situation_source(self):
-        return self._compiled.situations(self._generation)
+        return self._generation
 
     def _fork_empty(self):
         other = PushdownMatcher(self._compiled)
