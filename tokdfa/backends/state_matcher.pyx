@@ -6,11 +6,12 @@ the strategy.
 """
 
 cimport cython
-from cpython.dict cimport PyDict_GetItemWithError
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Size
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 
 from tokdfa.backends.matcher cimport Matcher
+from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN
 from tokdfa.vocabulary.mask_store cimport MaskStore
 
 from types import GenericAlias
@@ -143,6 +144,21 @@ cdef class StateMatcher(Matcher):
             return False
         self.enter(<object>found)
         return True
+
+    cdef int64_t after(self, object token) except? -3:
+        return UNKNOWN
+
+    def allows(self, token):
+        cdef int64_t after
+        if type(token) is not int:
+            token = as_token(token)
+        if self.refusals is None or not PyDict_Size(self.refusals):
+            after = self.after(token)
+            if after >= 0:
+                return True
+            if after == DEAD and token not in self.vocab.end_token_set:
+                return False
+        return Matcher.allows(self, token)
 
     cdef int enter(self, object state) except -1:
         self.before.append(self.current)

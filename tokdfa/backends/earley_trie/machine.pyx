@@ -228,11 +228,6 @@ cdef class Machine:
         own = self.situations.bytes() + self.ended.bytes() + 8 * self.after.capacity()
         return self.lexer.nbytes + self.rows.nbytes + own + 4 * self.start_states.capacity()
 
-    @property
-    def situation_count(self):
-        """Situations met so far."""
-        return self.situations.size()
-
     def start_state(self, int64_t row):
         """The lexer state in which the lexemes that `row` allows may begin."""
         self.rows.check_row(row)
@@ -260,7 +255,7 @@ cdef class Machine:
         return here.row, here.state, here.fallback
 
     def run(self, int64_t situation, const uint8_t[::1] data not None, int64_t begin, int64_t end):
-        """The situation after the bytes ``data[begin:end]``, or -1. O(bytes)."""
+        """The situation after the bytes ``data[begin:end]``, or -1. O(bytes). Raises LimitExceeded."""
         cdef Situation here
         self.load(situation, &here)
         if not 0 <= begin <= end <= data.shape[0]:

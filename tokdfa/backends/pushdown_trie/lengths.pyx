@@ -59,7 +59,7 @@ class TokenLengths:
         begun, closing = (np.zeros(self.trie.depth_limit + 2, dtype=np.bool_) for _ in range(2))
         begun[0] = True
         for state in range(automaton.state_count):
-            mark_characters(self.trie, state, states, begun, closing)
+            begun[count_characters(self.trie, state, states, closing)[: self.trie.size]] = True
         begun |= closing
         counts, closings = np.flatnonzero(begun), np.flatnonzero(closing)
         lefts, needs = np.arange(counts.max()), np.arange(closings.max(initial=0) + 1)
@@ -106,18 +106,6 @@ def count_characters(trie, int32_t start, states, closing):
     """
     counts = np.zeros(trie.size + 1, dtype=np.int16)
     cdef int16_t[::1] out = counts
-    walk(trie, start, states, closing, &out[0], NULL)
-    return counts
-
-
-def mark_characters(trie, int32_t start, states, numbers, closing):
-    """Mark the numbers that `count_characters` finds, without 0: bool, shape (longest token + 2,)."""
-    cdef uint8_t[::1] marks = numbers.view(np.uint8)
-    walk(trie, start, states, closing, NULL, &marks[0])
-
-
-cdef int walk(trie, int32_t start, states, closing, int16_t* counts, uint8_t* numbers) except -1:
-    """`count_characters` into `counts`, and `mark_characters` into `numbers`; one of them is NULL."""
     cdef const uint64_t[::1] nodes = trie.nodes
     cdef const int32_t[::1] transitions = states.transitions
     cdef const uint8_t[::1] flags = states.flags
@@ -125,9 +113,8 @@ cdef int walk(trie, int32_t start, states, closing, int16_t* counts, uint8_t* nu
     cdef uint8_t[::1] before_quote = closing.view(np.uint8)
     cdef vector[int32_t] path
     cdef vector[int16_t] begun
-    cdef uint64_t here = 0, node, depth, size = trie.size
+    cdef uint64_t here = 0, node, depth
     cdef int64_t state, target
-    cdef int16_t count
     path.resize(trie.depth_limit + 2)
     begun.resize(trie.depth_limit + 2)
     path[0] = start
@@ -143,10 +130,6 @@ cdef int walk(trie, int32_t start, states, closing, int16_t* counts, uint8_t* nu
             continue
         path[depth + 1] = <int32_t>target
         begun[depth + 1] = <int16_t>(begun[depth] + characters[state, BEGINS])
-        count = <int16_t>(begun[depth + 1] + characters[target, LEAST])
-        if counts != NULL:
-            counts[node >> 43] = count
-        elif node >> 43 < size:
-            numbers[count] = True
+        out[node >> 43] = <int16_t>(begun[depth + 1] + characters[target, LEAST])
         here += 1
-    return 0
+    return counts

@@ -9,7 +9,6 @@ are carried over by their content, and those before are read again if a rollback
 again.
 """
 
-from cpython.dict cimport PyDict_Size
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int32_t, int64_t
 
@@ -19,7 +18,6 @@ from tokdfa.backends.state_matcher cimport StateMatcher
 from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN
 
 from tokdfa.backends.pushdown_trie.rows import ROOT, MachineFull
-from tokdfa.core.arguments import as_token
 from tokdfa.errors import LimitExceeded
 
 #: Rows of a text that are carried over into new tables, the last ones.
@@ -64,18 +62,6 @@ cdef class PushdownMatcher(StateMatcher):
             return StateMatcher.take_known(self, token)
         self.enter(after)
         return True
-
-    def allows(self, token):
-        cdef int64_t after
-        if type(token) is not int:
-            token = as_token(token)
-        if self.refusals is None or not PyDict_Size(self.refusals):
-            after = self.after(token)
-            if after >= 0:
-                return True
-            if after == DEAD and token not in self.vocab.end_token_set:
-                return False
-        return Matcher.allows(self, token)
 
     cdef int write_new(self) except -1:
         if not self.simple or self.token_sets:

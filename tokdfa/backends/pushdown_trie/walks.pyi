@@ -4,6 +4,4 @@ from tokdfa.backends.pushdown_trie.row_divisions import RowDivisions, TrieParts
 SUBTREE: int
 
 class PushdownMasks(RowDivisions):
-    """Makes masks over one vocabulary, one at a time: under the lock of the vocabulary's pool."""
-
     def __init__(self, trie: TrieParts, automata: AutomatonTable, end_tokens: tuple[int, ...]) -> None: ...
