@@ -39,35 +39,20 @@ TOKENS_BEFORE = 32
 
 
 class Forkable(Protocol):
-    """What is asked of a matcher."""
+    """What is asked of a matcher: see `tokdfa.backends.matcher.Matcher`."""
 
     vocab: Vocabulary
     origin: Any
 
     @property
-    def tokens(self) -> tuple[int, ...]:
-        """The tokens taken so far."""
-
-    def fork(self) -> Forkable:
-        """An independent matcher in the same state."""
-
-    def fill_mask(self, out: Mask) -> None:
-        """Write the mask."""
-
-    def advance(self, token: int) -> None:
-        """Append a token."""
-
-    def allows(self, token: int) -> bool:
-        """Whether a token's bit is set."""
-
-    def is_finished(self) -> bool:
-        """Whether an end token has been taken."""
-
-    def forced_bytes(self, limit: int = 256) -> bytes:
-        """The bytes that must come next."""
-
-    def whereabouts(self) -> Hashable:
-        """What two matchers have in common that go on alike."""
+    def tokens(self) -> tuple[int, ...]: ...
+    def fork(self) -> Forkable: ...
+    def fill_mask(self, out: Mask) -> None: ...
+    def advance(self, token: int) -> None: ...
+    def allows(self, token: int) -> bool: ...
+    def is_finished(self) -> bool: ...
+    def forced_bytes(self, limit: int = 256) -> bytes: ...
+    def whereabouts(self) -> Hashable: ...
 
 
 def find_forced_tokens(matcher: Forkable, limit: int) -> list[int]:

@@ -3,13 +3,13 @@ from typing import Final
 
 from tokdfa.masks.divisions import Divisions
 from tokdfa.masks.shared_divisions import SharedDivisions
-from tokdfa.vocabulary.trie import TokenTrie
+from tokdfa.vocabulary.trie_nodes import FlatTrie
 
 #: Nodes that a walk takes as long for as the name of a part of a state.
 NODES_PER_NAME: Final[int]
 
 class MaskBuilder:
-    trie: TokenTrie
+    flat: FlatTrie
     divisions: Divisions
     limit: int
     patience: int
@@ -19,7 +19,7 @@ class MaskBuilder:
 
     def __init__(
         self,
-        trie: TokenTrie,
+        flat: FlatTrie,
         *,
         limit: int = 1 << 28,
         patience: int = 1,

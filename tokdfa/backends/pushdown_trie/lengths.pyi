@@ -3,10 +3,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokdfa.backends.pushdown_trie.row_divisions import TrieParts
 from tokdfa.backends.pushdown_trie.state_table import StateTable
 from tokdfa.core.locks import cached_property
-from tokdfa.vocabulary.trie import TokenTrie
+from tokdfa.vocabulary.trie_nodes import FlatTrie
 
 Int32 = npt.NDArray[np.int32]
 
@@ -16,15 +15,15 @@ class States(NamedTuple):
     characters: Int32
 
 class TokenLengths:
-    trie: TokenTrie | TrieParts
+    trie: FlatTrie
     #: Memory of what is kept in bytes.
     nbytes: int
-    def __init__(self, trie: TokenTrie | TrieParts, automata: StateTable | States) -> None: ...
+    def __init__(self, trie: FlatTrie, automata: StateTable | States) -> None: ...
     @cached_property
     def levels(self) -> tuple[Int32, Int32]: ...
     def short_tokens(self, state: int, left: int) -> npt.NDArray[np.uint32]: ...
     def make_all(self) -> None: ...
 
 def count_characters(
-    trie: TokenTrie | TrieParts, start: int, states: StateTable | States, closing: npt.NDArray[np.bool_]
+    trie: FlatTrie, start: int, states: StateTable | States, closing: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int16]: ...

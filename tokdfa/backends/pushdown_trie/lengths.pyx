@@ -14,6 +14,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from tokdfa.backends.pushdown_trie.state_table cimport ACCEPTS, BEGINS, LEAST
+from tokdfa.vocabulary.trie_nodes cimport FlatTrie
 
 from typing import NamedTuple
 
@@ -100,13 +101,12 @@ class TokenLengths:
                 self.short_tokens(state, left)
 
 
-def count_characters(trie, int32_t start, states, closing):
+def count_characters(FlatTrie trie not None, int32_t start, states, closing):
     """How many characters each token begins from a state on, and an end needs then; 0 where the string is not open
     any more; the last entry means nothing: int16. `closing`: marked by how many stand before a quote.
     """
     counts = np.zeros(trie.size + 1, dtype=np.int16)
     cdef int16_t[::1] out = counts
-    cdef const uint64_t[::1] nodes = trie.nodes
     cdef const int32_t[::1] transitions = states.transitions
     cdef const uint8_t[::1] flags = states.flags
     cdef const int32_t[:, ::1] characters = states.characters
@@ -118,8 +118,8 @@ def count_characters(trie, int32_t start, states, closing):
     path.resize(trie.depth_limit + 2)
     begun.resize(trie.depth_limit + 2)
     path[0] = start
-    while here < <uint64_t>nodes.shape[0]:
-        node = nodes[here]
+    while here < trie.node_count:
+        node = trie.nodes[here]
         depth = (node >> 8) & 0xFFF
         state = path[depth]
         target = transitions[state * 256 + <int64_t>(node & 0xFF)]

@@ -1,8 +1,3 @@
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.slices import Slices
 from tokdfa.masks.builder import MaskBuilder
@@ -13,14 +8,8 @@ DIVISION_WORK: int
 MOST_DUE: int
 LIMIT: int
 
-class TrieParts(NamedTuple):
-    nodes: npt.NDArray[np.uint64]
-    flat: FlatTrie
-    size: int
-    depth_limit: int
-
 class RowDivisions(MaskBuilder):
-    def __init__(self, trie: TrieParts, automata: AutomatonTable) -> None: ...
+    def __init__(self, flat: FlatTrie, automata: AutomatonTable) -> None: ...
     @property
     def slices(self) -> Slices: ...
     @property

@@ -42,7 +42,6 @@ from tokdfa.program.operations cimport NAMES, NAMES_TABLE, TERMINAL
 from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN, WalkProgress
 
 from contextlib import suppress
-from typing import NamedTuple
 
 from tokdfa.backends.pushdown_trie.slices import Slices
 from tokdfa.errors import LimitExceeded
@@ -109,20 +108,11 @@ cdef extern from "tokdfa/masks/division.hpp" nogil:
         const uint64_t*, WalkProgress&, int64_t, RowDivisions, int64_t*, Cut&) except -1
 
 
-class TrieParts(NamedTuple):
-    """What is needed of a token trie, without its vocabulary, which would keep itself alive through its pool."""
-
-    nodes: object
-    flat: object
-    size: int
-    depth_limit: int
-
-
 cdef class RowDivisions(MaskBuilder):
     """Divisions, and the row that they serve. Not thread-safe: the lock of the vocabulary's pool is held."""
 
-    def __init__(self, trie, automata):
-        MaskBuilder.__init__(self, trie, limit=LIMIT, patience=0, own_tries=True)
+    def __init__(self, flat, automata):
+        MaskBuilder.__init__(self, flat, limit=LIMIT, patience=0, own_tries=True)
         self.automata, self.branches = automata, self.divisions.branches
         self.trie_nodes, self.depth_limit, self.size = self.flat.node_count, self.flat.depth_limit, self.flat.size
         self.states.resize(self.depth_limit + 2)

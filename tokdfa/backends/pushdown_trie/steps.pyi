@@ -2,7 +2,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.backends.pushdown_trie.closure import Closure
-from tokdfa.backends.pushdown_trie.row_divisions import TrieParts
 from tokdfa.backends.pushdown_trie.rows import Item
 from tokdfa.vocabulary.trie import TokenTrie
 
@@ -13,7 +12,7 @@ class Steps(Closure):
     def run_text(self, text: npt.NDArray[np.uint8] | bytes, row: int = 0) -> int: ...
     def step(self, row: int, byte: int) -> int: ...
     def following_rows(self, row: int) -> Int32: ...
-    def targets(self, row: int, trie: TokenTrie | TrieParts) -> Int32: ...
+    def targets(self, row: int, trie: TokenTrie) -> Int32: ...
     def border(self, row: int) -> int:
         """The row, closed, in which the next lexeme may begin: `row` itself, or in the middle of a lexeme what follows
         if it ends here; -1 if it may not.
