@@ -206,7 +206,7 @@ cdef class Machine:
         out[0] = situation_at(self, <int32_t>situation)
         return 0
 
-    cdef int32_t border_row(self, int64_t situation) except -2:
+    cpdef int32_t row_at_border(self, int64_t situation) except -2:
         """The row after the lexeme being read, if it may end here; the row itself if none was begun; else -1."""
         cdef Situation link
         cdef int32_t accepted
@@ -267,12 +267,8 @@ cdef class Machine:
 
     def can_end(self, situation):
         """Whether the text so far is complete."""
-        cdef int32_t row = self.border_row(situation)
+        cdef int32_t row = self.row_at_border(situation)
         return row >= 0 and row_accepts(self.rows, row)
-
-    def row_at_border(self, situation):
-        """The row after the lexeme being read, if it may end here; the row itself if none was begun; else -1."""
-        return self.border_row(situation)
 
 
 cdef int raise_long_chain() except -1:
