@@ -137,17 +137,6 @@ class PushdownTables(CompiledConstraint):
             if self.generation is full:
                 self.generation = self.begin_generation()
 
-    def work(self) -> dict[str, int]:
-        """Totals of the work done, by name, since the tables were begun."""
-        machine = self.generation.machine
-        return {
-            "nodes_visited": machine.nodes_visited,
-            "rows_closed": machine.rows_closed,
-            "rows": machine.row_count,
-            "stacks": machine.stack_count,
-            "divisions": self.pool.masks.divisions.made,
-        }
-
 
 class TableGeneration(Situations):
     """The rows of a machine as situations, each its own number.

@@ -1,5 +1,3 @@
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -9,21 +7,12 @@ from tokdfa.vocabulary.trie_nodes import FlatTrie
 
 Int32 = npt.NDArray[np.int32]
 
-class States(NamedTuple):
-    transitions: Int32
-    flags: npt.NDArray[np.uint8]
-    characters: Int32
-
 class TokenLengths:
     trie: FlatTrie
     #: Memory of what is kept in bytes.
     nbytes: int
-    def __init__(self, trie: FlatTrie, automata: StateTable | States) -> None: ...
+    def __init__(self, trie: FlatTrie, automata: StateTable) -> None: ...
     @cached_property
     def levels(self) -> tuple[Int32, Int32]: ...
     def short_tokens(self, state: int, left: int) -> npt.NDArray[np.uint32]: ...
     def make_all(self) -> None: ...
-
-def count_characters(
-    trie: FlatTrie, start: int, states: StateTable | States, closing: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int16]: ...

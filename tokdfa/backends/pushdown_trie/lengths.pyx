@@ -16,20 +16,12 @@ from libcpp.vector cimport vector
 from tokdfa.backends.pushdown_trie.state_table cimport ACCEPTS, BEGINS, LEAST
 from tokdfa.vocabulary.trie_nodes cimport FlatTrie
 
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 
 from tokdfa.core.locks import cached_property
 from tokdfa.program.json_text import BODY, string_dfa
-
-
-class States(NamedTuple):
-    """Those columns of a `StateTable` by which characters are counted."""
-
-    transitions: object
-    flags: object
-    characters: object
 
 
 class TokenLengths:
@@ -55,8 +47,11 @@ class TokenLengths:
         automaton = string_dfa("all")  # what it refuses is refused with fewer escapes, too
         characters = np.zeros((automaton.state_count, 4), dtype=np.int32)
         characters[BODY, BEGINS] = 1
-        accepts = ACCEPTS * automaton.accepting.astype(np.uint8)
-        states = States(automaton.byte_table().ravel(), accepts, characters)
+        states = SimpleNamespace(  # in the form of a `StateTable`
+            transitions=automaton.byte_table().ravel(),
+            flags=ACCEPTS * automaton.accepting.astype(np.uint8),
+            characters=characters,
+        )
         begun, closing = (np.zeros(self.trie.depth_limit + 2, dtype=np.bool_) for _ in range(2))
         begun[0] = True
         for state in range(automaton.state_count):

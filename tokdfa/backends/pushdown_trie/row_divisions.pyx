@@ -158,7 +158,7 @@ cdef class RowDivisions(MaskBuilder):
         return self.divide_by(WHOLE_REST, state)
 
     def divide_within(self, int64_t state, int64_t within):
-        """`divide_now`, where all that is inside of another division of whole tokens, `within`, is inside, too."""
+        """`divide_now`, where all that is inside of division `within` of whole tokens (-1: none) is inside, too."""
         cdef int32_t number = self.divisions.number_of(WHOLE_REST, <int32_t>state)
         if within >= <int64_t>self.divisions.divisions.size() or (
             within >= 0 and self.divisions.divisions[within].met != MADE
