@@ -19,7 +19,6 @@ from tokdfa.vocabulary.mask_store cimport KEPT_IDS, MaskStore, clear_words, hash
 import numpy as np
 
 from tokdfa.backends.situation_source import SituationSource
-from tokdfa.errors import LimitExceeded
 from tokdfa.mask import mask_words
 
 cdef enum:
@@ -125,11 +124,7 @@ cdef class NumberedMatcher(StateMatcher):
         return self.store is not None and self.store.write(self.here, out)
 
     cdef int write_new(self) except -1:
-        try:
-            return self.states.write_new(self.here, self.checked, self.words, self.counters)
-        except LimitExceeded as error:
-            self.note_refusal("mask", -1, error)
-            raise
+        return self.states.write_new(self.here, self.checked, self.words, self.counters)
 
     cdef bint take_known(self, object token) except -1:
         cdef int64_t after = self.after(token)

@@ -17,7 +17,7 @@ from tokdfa.vocabulary.mask_store cimport MaskStore
 from types import GenericAlias
 
 from tokdfa.core.arguments import as_token
-from tokdfa.errors import TokenRefused
+from tokdfa.errors import LimitExceeded, TokenRefused
 
 cdef object AFTER_END = object()
 cdef object NOTHING = {}
@@ -106,14 +106,18 @@ cdef class StateMatcher(Matcher):
         if not self.write_kept(self.words):
             if self.has_ended():
                 self._fill_after_end(out)
-            else:
+                return
+            try:
                 self.write_new()
+            except LimitExceeded as error:
+                self.note_refusal("mask", -1, error)
+                raise
 
     cdef bint write_kept(self, int32_t* out) except -1:
         return self.store is not None and self.current is not AFTER_END and self.store.write(self.current, out)
 
     cdef int write_new(self) except -1:
-        self.limited("mask", -1, self._fill_mask, self.checked)
+        self._fill_mask(self.checked)
         return 0
 
     def _fill_mask(self, out):

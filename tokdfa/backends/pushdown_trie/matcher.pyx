@@ -70,9 +70,6 @@ cdef class PushdownMatcher(StateMatcher):
             return self.make_mask(self.words)
         except MachineFull:
             return StateMatcher.write_new(self)
-        except LimitExceeded as error:
-            self.note_refusal("mask", -1, error)
-            raise
 
     cdef int make_mask(self, int32_t* words) except -1:
         cdef Steps machine = self._machine
