@@ -26,7 +26,7 @@ from tokdfa import mask as masks
 from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -79,7 +79,7 @@ def _encode_forced(matcher: Forkable, limit: int) -> list[int]:
     common: list[int] | None = None
     for end in _open_borders(matcher, text):
         tokens = _encode(matcher, text[:end])
-        common = tokens if common is None else _shared_beginning(common, tokens)
+        common = tokens if common is None else common[: _count_shared(common, tokens)]
         if not common:
             return []
     taken: list[int] = []
@@ -106,11 +106,6 @@ def _encode(matcher: Forkable, text: bytes) -> list[int]:
                 return tokens[place:]
             spelled += len(vocab.token_bytes(token))
     return encode_exactly(vocab.tokenizer, vocab, text.decode()) or []
-
-
-def _shared_beginning(one: list[int], other: list[int]) -> list[int]:
-    pairs = enumerate(zip(one, other, strict=False))
-    return one[: next((k for k, (left, right) in pairs if left != right), min(len(one), len(other)))]
 
 
 def _open_borders(matcher: Forkable, text: bytes) -> Iterator[int]:
@@ -213,7 +208,7 @@ def find_forced_bytes(matcher: Forkable, limit: int) -> bytes:
     return text[:bound]
 
 
-def _count_shared(one: bytes, other: bytes) -> int:
-    """How many bytes `one` and `other` begin with alike."""
+def _count_shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many bytes or tokens `one` and `other` begin with alike."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
