@@ -11,7 +11,6 @@ from tokdfa import mask as masks
 from tokdfa.backends.base import StateMatcher
 from tokdfa.backends.earley_trie.strategy import CompiledEarley, EarleyTrie
 from tokdfa.backends.matcher_situations import MatcherSituations
-from tokdfa.backends.pushdown_trie.compiled import PushdownSituations
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
 from tokdfa.constraint import Grammar
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -40,12 +39,12 @@ def test_targets_are_steps(grammar: str, lacking: bytes, engine: str) -> None:
     if name == "earley":
         compiled = EarleyTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
         assert isinstance(compiled, CompiledEarley)
-        bulk: SituationSource = compiled.texts
+        bulk: SituationSource = compiled
         situations = [compiled.machine.start]
     else:
         compiled = PushdownTrie(vocabulary, lexer=lexer).compile(Grammar(grammar))
         assert isinstance(compiled, CompiledPushdown)
-        bulk = PushdownSituations(compiled, compiled.generation)
+        bulk = compiled.generation
         situations = [0]
     matcher = compiled.start()
     assert isinstance(matcher, StateMatcher)

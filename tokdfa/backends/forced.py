@@ -26,7 +26,7 @@ from tokdfa import mask as masks
 from tokdfa.vocabulary.tokenizers import encode_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -39,35 +39,20 @@ TOKENS_BEFORE = 32
 
 
 class Forkable(Protocol):
-    """What is asked of a matcher."""
+    """What is asked of a matcher: see `tokdfa.backends.matcher.Matcher`."""
 
     vocab: Vocabulary
     origin: Any
 
     @property
-    def tokens(self) -> tuple[int, ...]:
-        """The tokens taken so far."""
-
-    def fork(self) -> Forkable:
-        """An independent matcher in the same state."""
-
-    def fill_mask(self, out: Mask) -> None:
-        """Write the mask."""
-
-    def advance(self, token: int) -> None:
-        """Append a token."""
-
-    def allows(self, token: int) -> bool:
-        """Whether a token's bit is set."""
-
-    def is_finished(self) -> bool:
-        """Whether an end token has been taken."""
-
-    def forced_bytes(self, limit: int = 256) -> bytes:
-        """The bytes that must come next."""
-
-    def whereabouts(self) -> Hashable:
-        """What two matchers have in common that go on alike."""
+    def tokens(self) -> tuple[int, ...]: ...
+    def fork(self) -> Forkable: ...
+    def fill_mask(self, out: Mask) -> None: ...
+    def advance(self, token: int) -> None: ...
+    def allows(self, token: int) -> bool: ...
+    def is_finished(self) -> bool: ...
+    def forced_bytes(self, limit: int = 256) -> bytes: ...
+    def whereabouts(self) -> Hashable: ...
 
 
 def find_forced_tokens(matcher: Forkable, limit: int) -> list[int]:
@@ -94,7 +79,7 @@ def _encode_forced(matcher: Forkable, limit: int) -> list[int]:
     common: list[int] | None = None
     for end in _open_borders(matcher, text):
         tokens = _encode(matcher, text[:end])
-        common = tokens if common is None else _shared_beginning(common, tokens)
+        common = tokens if common is None else common[: _count_shared(common, tokens)]
         if not common:
             return []
     taken: list[int] = []
@@ -121,11 +106,6 @@ def _encode(matcher: Forkable, text: bytes) -> list[int]:
                 return tokens[place:]
             spelled += len(vocab.token_bytes(token))
     return encode_exactly(vocab.tokenizer, vocab, text.decode()) or []
-
-
-def _shared_beginning(one: list[int], other: list[int]) -> list[int]:
-    pairs = enumerate(zip(one, other, strict=False))
-    return one[: next((k for k, (left, right) in pairs if left != right), min(len(one), len(other)))]
 
 
 def _open_borders(matcher: Forkable, text: bytes) -> Iterator[int]:
@@ -228,7 +208,7 @@ def find_forced_bytes(matcher: Forkable, limit: int) -> bytes:
     return text[:bound]
 
 
-def _count_shared(one: bytes, other: bytes) -> int:
-    """How many bytes `one` and `other` begin with alike."""
+def _count_shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many bytes or tokens `one` and `other` begin with alike."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))

@@ -8,12 +8,6 @@ from tokdfa.vocabulary.mask_store import MaskStore
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 class LazyStates(NumberedStates):
-    """The rows of a `LazyDfa` over bytes, named by their offsets, as states over the tokens of `vocab`.
-
-    `masks`: where masks are kept, if `keep` is on. `working`: the budget of a step, entered under the lock of `masks`.
-    With `per_token` each token is run by itself, byte by byte; otherwise tokens share the bytes of their prefixes.
-    """
-
     def __init__(
         self,
         vocab: Vocabulary,

@@ -126,16 +126,3 @@ class LeadingMatcher(Matcher):
 
     def shortest_completion(self) -> list[int]:
         return min((matcher.shortest_completion() for matcher in self._alive.values()), key=len)
-
-    def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[object, ...]]:
-        assert self.origin is not None
-        return _restore, (self._compiled, self.origin[1], self._max_tokens, self.tokens)
-
-
-def _restore(
-    compiled: LeadingConstraint, context: tuple[int, ...], max_tokens: int | None, tokens: tuple[int, ...]
-) -> Matcher:
-    matcher = compiled.start(context, max_tokens)
-    for token in tokens:
-        matcher.advance(token)
-    return matcher

@@ -15,7 +15,7 @@ class Startable(Protocol):
     #: The budget of a step.
     working: spending
 
-    def start(self, context: Sequence[int] = ()) -> Matcher: ...
+    def start(self, context: Sequence[int] = (), max_tokens: int | None = None) -> Matcher: ...
     def shortest_completion(self, matcher: Matcher) -> list[int]: ...
 
 class Matcher(ABC):
@@ -28,6 +28,8 @@ class Matcher(ABC):
     origin: tuple[Startable, tuple[int, ...]] | None
     #: Steps that were refused, of all matchers of the constraint; None for one that nobody started.
     refusals: Refusals | None
+    #: The limit on its tokens, if it has one.
+    _max_tokens: int | None
     #: The tokens taken, an end token included.
     _tokens: list[int]
 

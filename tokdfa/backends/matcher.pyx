@@ -33,6 +33,9 @@ cdef class Matcher:
         "the engine does not show its states, so nobody can count the tokens to an end; take one of our own backends"
     )
 
+    #: What it was started with, besides the context.
+    _max_tokens = None
+
     def __cinit__(self):
         self.counters, self._tokens = {}, []
         self.checked = NO_MASK
@@ -238,8 +241,7 @@ cdef class Matcher:
     def __reduce__(self):
         if self.origin is None:
             raise TokdfaError(f"{self!r} was not made by `CompiledConstraint.start`, so a pickle cannot make it again")
-        compiled, context = self.origin
-        return _restore, (compiled, context, self.tokens)
+        return _restore, (*self.origin, self._max_tokens, self.tokens)
 
     def forced_tokens(self, limit=64):
         """The tokens that must come next, one after another, up to `limit`.
@@ -283,8 +285,8 @@ cdef class Matcher:
         return find_forced_bytes(self, limit)
 
 
-def _restore(compiled, context, tokens):
-    matcher = compiled.start(context)
+def _restore(compiled, context, max_tokens, tokens):
+    matcher = compiled.start(context, max_tokens)
     for token in tokens:
         matcher.advance(token)
     return matcher

@@ -43,12 +43,11 @@ class MatcherSituations(SituationSource):
         return found
 
     def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
         following = self._matcher._step(self._states[situation], token)
         return -1 if following is None else self.number(following)
 
     def targets(self, situation: int) -> Int32:
-        """The situation after each token, one after another: int32, shape (V,), -1 where a token is not allowed."""
+        """One token after another."""
         vocabulary = self._matcher.vocab
         allowed, found = masks.allocate_mask(vocabulary.size), np.full(vocabulary.size, -1, dtype=np.int32)
         self.fill(situation, allowed)
@@ -60,9 +59,7 @@ class MatcherSituations(SituationSource):
         return found
 
     def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
         self._matcher._fill(self._states[situation], out)
 
     def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
         return self._matcher._accepts(self._states[situation])

@@ -22,7 +22,7 @@ from tokdfa.core.budget import spending
 from tokdfa.errors import ArgumentError, LimitExceeded, TokenRefused, UnsupportedConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Sequence
 
     from tokdfa.constraint import Constraint
     from tokdfa.mask import Mask
@@ -76,6 +76,8 @@ def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
 
 class EndingMatcher(Matcher):
     """A matcher that comes to an end within `max_tokens` tokens; an end token does not count."""
+
+    _max_tokens: int
 
     def __init__(self, compiled: Countable, inner: Matcher, max_tokens: int) -> None:
         super().__init__(inner.vocab)
@@ -156,14 +158,3 @@ class EndingMatcher(Matcher):
 
     def whereabouts(self) -> Hashable:
         return self.tokens_left, self.inner.whereabouts()
-
-    def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
-        assert self.origin is not None
-        return _restore, (*self.origin, self._max_tokens, self.tokens)
-
-
-def _restore(compiled: Countable, context: tuple[int, ...], max_tokens: int, tokens: tuple[int, ...]) -> Matcher:
-    matcher = compiled.start(context, max_tokens=max_tokens)
-    for token in tokens:
-        matcher.advance(token)
-    return matcher

@@ -41,7 +41,6 @@ cdef class NumberedMatcher(StateMatcher):
     cdef int64_t here             # the state, or ENDED
     cdef vector[int64_t] passed   # the state before each token
 
-    cdef int64_t after(self, object token) except? -3
     cdef int go_back(self, Py_ssize_t count) except -1
 
 

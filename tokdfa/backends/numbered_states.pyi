@@ -22,12 +22,7 @@ class NumberedStates(ABC):
     def targets(self, state: int) -> Int32: ...
     @abstractmethod
     def accepts(self, state: int) -> bool: ...
-    def make_mask(self, state: int, out: Mask) -> dict[str, int]:
-        """Overwrite `out` with a mask that is not kept, and keep it if masks are kept; what that took, by counter.
-
-        To be written unless masks are made by compiled code (`write_new`).
-        """
-
+    def make_mask(self, state: int, out: Mask) -> dict[str, int]: ...
     def fill(self, state: int, out: Mask) -> dict[str, int]: ...
 
 class NumberedMatcher(StateMatcher[int]):

@@ -6,7 +6,6 @@ mask. One that is compiled also says in `known_step` where a token leads, withou
 so. `RowTable` is one that has all rows in a `TokenTable`. A matcher holds its states as C integers.
 """
 
-from cpython.dict cimport PyDict_Size
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from libc.stdint cimport int32_t, int64_t
@@ -20,8 +19,6 @@ from tokdfa.vocabulary.mask_store cimport KEPT_IDS, MaskStore, clear_words, hash
 import numpy as np
 
 from tokdfa.backends.situation_source import SituationSource
-from tokdfa.core.arguments import as_token
-from tokdfa.errors import LimitExceeded
 from tokdfa.mask import mask_words
 
 cdef enum:
@@ -71,7 +68,10 @@ cdef class NumberedStates:
         raise NotImplementedError
 
     def make_mask(self, state, out):
-        """Overwrite `out` with the mask of `state`, and keep it if masks are kept; what that took, by counter."""
+        """Overwrite `out` with a mask that is not kept, and keep it if masks are kept; what that took, by counter.
+
+        To be written unless masks are made by compiled code (`write_new`).
+        """
         raise NotImplementedError
 
     cdef int write_new(self, int64_t state, object out, int32_t* words, object counters) except -1:
@@ -124,11 +124,7 @@ cdef class NumberedMatcher(StateMatcher):
         return self.store is not None and self.store.write(self.here, out)
 
     cdef int write_new(self) except -1:
-        try:
-            return self.states.write_new(self.here, self.checked, self.words, self.counters)
-        except LimitExceeded as error:
-            self.note_refusal("mask", -1, error)
-            raise
+        return self.states.write_new(self.here, self.checked, self.words, self.counters)
 
     cdef bint take_known(self, object token) except -1:
         cdef int64_t after = self.after(token)
@@ -139,7 +135,6 @@ cdef class NumberedMatcher(StateMatcher):
         return True
 
     cdef int64_t after(self, object token) except? -3:
-        """Where an int leads, as the states know it."""
         cdef int overflow = 0
         cdef int64_t number
         if self.here == ENDED or self.states is None:
@@ -160,18 +155,6 @@ cdef class NumberedMatcher(StateMatcher):
         cdef NumberedMatcher matcher = other
         self.here, self.passed = matcher.here, matcher.passed
         return 0
-
-    def allows(self, token):
-        cdef int64_t after
-        if type(token) is not int:
-            token = as_token(token)
-        if self.refusals is None or not PyDict_Size(self.refusals):
-            after = self.after(token)
-            if after >= 0:
-                return True
-            if after == DEAD and token not in self.vocab.end_token_set:
-                return False
-        return Matcher.allows(self, token)
 
     def rollback(self, count):
         cdef Py_ssize_t taken = len(self._tokens)
@@ -231,24 +214,16 @@ class NumberedSituations(SituationSource):
     def __hash__(self):
         return hash(self.states)
 
-    def number(self, state):
-        """The state itself."""
-        return state
-
     def step(self, situation, token):
-        """The situation after a token, -1 if it is not allowed."""
         return self.states.step(situation, token)
 
     def targets(self, situation):
-        """The situation after each token: int32, shape (V,), -1 where a token is not allowed."""
         return self.states.targets(situation)
 
     def fill(self, situation, out):
-        """Overwrite `out` with the tokens allowed in a situation."""
         self.states.fill(situation, out)
 
     def can_end(self, situation):
-        """Whether the text may end."""
         return self.states.accepts(situation)
 
 

@@ -191,7 +191,6 @@ class RegionSituations(SituationSource):
     _open: list[tuple[int, int, int]] = field(default_factory=list, compare=False)
 
     def number(self, state: Any) -> int:
-        """The situation of a matcher's whereabouts."""
         open_region, whole = state
         situation = self.whole.source.number(whole)
         if open_region is None:
@@ -205,12 +204,8 @@ class RegionSituations(SituationSource):
             self._open.append((whole, region, left))
         return 2 * number + 1
 
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-        return int(self.targets(situation)[token])
-
     def targets(self, situation: int) -> Int32:
-        """The situation after each token: int32, shape (V,), -1 where a token is not allowed. Two walks."""
+        """Two walks."""
         if situation % 2 == 0:
             found = self.whole.targets(situation // 2)
             return np.where(found < 0, -1, 2 * found).astype(np.int32)
@@ -230,12 +225,10 @@ class RegionSituations(SituationSource):
         return self._number(whole, region, left) if self.region.is_near(region, left) else -1
 
     def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
         found = self.targets(situation)
         out[:] = masks.mask_from_ids(np.flatnonzero(found >= 0), len(found))
 
     def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
         return situation % 2 == 0 and self.whole.source.can_end(situation // 2)
 
     def following(self, situation: int) -> Int32 | None:
@@ -244,14 +237,11 @@ class RegionSituations(SituationSource):
         return None if found is None else np.where(found < 0, -1, 2 * found).astype(np.int32)
 
     def rank(self, situation: int) -> int:
-        """See `SituationSource.rank`."""
         return self.whole.source.rank(situation // 2)
 
     def waypoints(self, situation: int, calls: bool) -> list[int]:
-        """See `SituationSource.waypoints`."""
         return [] if situation % 2 else [2 * found for found in self.whole.source.waypoints(situation // 2, calls)]
 
     def read(self, situation: int, text: bytes) -> int:
-        """The situation after some bytes, -1 if they are not allowed."""
         found = self.whole.source.read(situation // 2, text)
         return found if found < 0 else 2 * found

@@ -70,24 +70,13 @@ class Ends(Protocol):
     """What is asked of the distances of situations: see `tokdfa.backends.shortest_ends.ShortestEnds`."""
 
     @property
-    def source(self) -> SituationSource:
-        """The situations."""
-
+    def source(self) -> SituationSource: ...
     @property
-    def targets(self) -> Callable[[int], Int32]:
-        """The situation after each token."""
-
-    def is_near(self, situation: int, tokens: int) -> bool:
-        """Whether so many tokens are enough to come to an end."""
-
-    def distance(self, situation: int) -> int:
-        """The fewest tokens to an end."""
-
-    def path_from(self, situation: int) -> list[int]:
-        """These tokens."""
-
-    def some_way(self, situation: int) -> tuple[int, bytes] | None:
-        """Some way to an end: tokens, bytes."""
+    def targets(self) -> Callable[[int], Int32]: ...
+    def is_near(self, situation: int, tokens: int) -> bool: ...
+    def distance(self, situation: int) -> int: ...
+    def path_from(self, situation: int) -> list[int]: ...
+    def some_way(self, situation: int) -> tuple[int, bytes] | None: ...
 
 
 class RememberedEnds:

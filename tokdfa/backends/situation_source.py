@@ -26,10 +26,12 @@ class SituationSource(Protocol):
     """What is asked of the strategy that knows the text. Situations are numbers from 0 on."""
 
     def number(self, state: Any) -> int:
-        """The situation that a matcher's state is."""
+        """The situation that a matcher's state is; by default the state itself."""
+        return int(state)
 
     def step(self, situation: int, token: int) -> int:
         """The situation after a token, -1 if it is not allowed."""
+        return int(self.targets(situation)[token])
 
     def targets(self, situation: int) -> Int32:
         """The situation after each token: int32, shape (V,), -1 where a token is not allowed. Not to be changed."""

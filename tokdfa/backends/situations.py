@@ -17,12 +17,11 @@ import numpy as np
 
 from tokdfa import mask as masks
 from tokdfa.backends.base import CompiledConstraint
-from tokdfa.backends.coaccessible import CoaccessibleSearch
+from tokdfa.backends.coaccessible import LACKS_BYTES, CoaccessibleSearch
 from tokdfa.backends.longest_match import MOST_SEARCHED, NO_END_FOUND, settle
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.state_matcher import StateMatcher, StepMemo
 from tokdfa.core.budget import spend
-from tokdfa.core.locks import new_lock
 from tokdfa.errors import VocabularyCannotSpell
 from tokdfa.vocabulary.mask_store import MaskStore
 from tokdfa.vocabulary.trie import TokenBytes, build_trie
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from tokdfa.backends.base import Phases
     from tokdfa.backends.longest_match import Blocked
     from tokdfa.constraint import Constraint
+    from tokdfa.core.budget import spending
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.trie import TokenTrie
     from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -43,53 +43,32 @@ if TYPE_CHECKING:
 NS_PER_WALK, NS_PER_NODE = 20_000, 10
 
 
-class CompiledSituations(CompiledConstraint):
-    """The masks and steps of the situations met so far.
+@cache
+def _byte_trie() -> TokenTrie:
+    """The trie of all bytes, each the token of its number."""
+    return build_trie(TokenBytes(bytes(range(256)), np.arange(257, dtype=np.int64)))
 
-    `settings`: options, of which ``mask_mb``, ``memo``, ``memo_steps`` and ``max_search`` are for this class.
-    Subclasses end their `__init__` with `_begin`. `start`: the situation before the first token.
+
+class Situations(SituationSource):
+    """The situations of one numbering, with the masks and steps made so far. Subclasses write how a situation reads.
+
+    `store`: where masks are kept, whose lock is held while something new is made; `working`: the budget of a step;
+    `memo`, `memo_steps`: whether masks and steps are kept. Subclasses set `complete`, and `live` if it is false.
     """
 
     #: Whether every beginning of a text can be finished: the bytes that this takes are tokens, and no lexeme swallows
     #: what should follow it.
     complete: bool
-    start_situation: int
+    live: CoaccessibleSearch[int]
 
-    def __init__(
-        self, constraint: Constraint, vocab: Vocabulary, name: str, settings: dict[str, Any], phases: Phases
+    def _keep_in(
+        self, vocab: Vocabulary, store: MaskStore, working: spending, memo: bool = True, memo_steps: bool = True
     ) -> None:
-        super().__init__(constraint, vocab, name)
-        self.settings, self.phases = settings, phases
-        self.lock = new_lock()
-        self.limit = settings["mask_mb"] << 20
-        self.masks = MaskStore(self.limit, masks.mask_words(vocab.size))
+        """Begin with nothing made."""
+        self.vocab, self.masks, self.working = vocab, store, working
+        self.lock = store.lock
         self.steps: StepMemo[int] = StepMemo()
-        self._live = CoaccessibleSearch(
-            self._successors, self._can_end, settings["max_search"], self._rank, outlook=self._outlook
-        )
-        self.texts = KeptSituations(self)
-
-    def _begin(self, start: int, complete: bool, blocked: Blocked | None = None) -> None:
-        """Take note of where texts begin. `blocked`: why the longest match may keep texts from their end, if it may;
-        then it is not `complete`.
-
-        Raises VocabularyCannotSpell if no tokens lead from there to an end, and what `settle` raises.
-        """
-        self.start_situation, self.complete = start, complete
-        if blocked is not None:
-            self._live = CoaccessibleSearch(
-                self._successors, self._can_end, max(MOST_SEARCHED, self.settings["max_search"]), self._rank,
-                NO_END_FOUND, self._outlook,
-            )  # fmt: skip
-            search = CoaccessibleSearch(
-                self._successors, self._can_end, MOST_SEARCHED, self._rank, outlook=self._outlook
-            )
-            settle(blocked, self.constraint, self.vocab, start, search, self._successors)
-        if not complete and not self._live.is_live(start):
-            raise VocabularyCannotSpell(
-                f"no sequence of tokens spells any text of {self.constraint.name!r}: "
-                "the vocabulary lacks bytes it needs"
-            )
+        self._keeps_masks, self._keeps_steps = memo, memo_steps
 
     @abstractmethod
     def _step(self, situation: int, token: int) -> int:
@@ -122,33 +101,31 @@ class CompiledSituations(CompiledConstraint):
         """The situation after each special token that the text allows."""
         return {}
 
-    @abstractmethod
-    def work(self) -> dict[str, int]:
-        """Totals of the work done on masks, by name."""
-
-    def _start(self, context: tuple[int, ...]) -> StateMatcher[Any]:
-        """A matcher before the first token; `context` does not matter to these strategies."""
-        return SituationMatcher(self)
+    def _following(self, situation: int) -> Int32:
+        """The situation after each byte: int32, shape (256,), -1 where it is not allowed."""
+        return self._walk_targets(situation, _byte_trie())
 
     def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
         found = self.steps.get((situation, token))
         if found is None:
             with self.lock, self.working:
                 found = self._step(situation, token)
-                if found >= 0 and not self.complete and not self._live.is_live(found):
+                if found >= 0 and not self.complete and not self.live.is_live(found):
                     found = -1
-                if found >= 0 and self.settings["memo_steps"]:
+                if found >= 0 and self._keeps_steps:
                     self.steps.keep(situation, token, found)
         return found
 
     def can_end(self, situation: int) -> bool:
-        """Whether the text may end in a situation."""
         with self.lock, self.working:
             return self._can_end(situation)
 
     def fill(self, situation: int, out: Mask) -> None:
-        """Write the mask of a situation, and keep it."""
+        if not self.masks.fill(situation, out):
+            self.make_mask(situation, out)
+
+    def make_mask(self, situation: int, out: Mask) -> bool:
+        """Write the mask of a situation, and keep it; whether it had to be made."""
         with self.lock, self.working:
             self._fill_raw(situation, out)
             if not self.complete:
@@ -156,28 +133,36 @@ class CompiledSituations(CompiledConstraint):
             if self._can_end(situation):
                 for token in self.vocab.end_tokens:
                     masks.set_token(out, token)
-            if self.settings["memo"]:
+            if self._keeps_masks:
                 self.masks.keep(situation, out)
+        return True
 
-    def live_targets(self, situation: int) -> Int32:
-        """The situation after each token, by one walk over the token trie: int32, shape (V,), -1 where a token is not
-        allowed. Special tokens count as not allowed. The lock is held.
-        """
-        found = self._walk_targets(situation, self.vocab.trie)
-        if not self.complete:
-            spend(NS_PER_NODE * self.vocab.trie.node_count)
-            reached = np.unique(found)
-            dead = [target for target in reached[reached >= 0].tolist() if not self._live.is_live(target)]
-            if dead:
-                found[np.isin(found, dead)] = -1
-        return found
+    def targets(self, situation: int) -> Int32:
+        """By one walk over the token trie: 0.5 to 5 ms. Special tokens count as not allowed."""
+        with self.lock:
+            found = self._walk_targets(situation, self.vocab.trie)
+            if not self.complete:
+                spend(NS_PER_NODE * self.vocab.trie.node_count)
+                reached = np.unique(found)
+                dead = [target for target in reached[reached >= 0].tolist() if not self.live.is_live(target)]
+                if dead:
+                    found[np.isin(found, dead)] = -1
+            return found
+
+    def following(self, situation: int) -> Int32 | None:
+        with self.lock:
+            return self._following(situation) if self.complete else None
+
+    def rank(self, situation: int) -> int:
+        with self.lock:
+            return self._rank(situation)
 
     def _clear_dead(self, situation: int, out: Mask) -> None:
         """Take tokens out of a mask after which tokens cannot end the text."""
-        dead = np.flatnonzero(masks.mask_to_bool(out, self.vocab.size) & (self.live_targets(situation) < 0))
+        dead = np.flatnonzero(masks.mask_to_bool(out, self.vocab.size) & (self.targets(situation) < 0))
         after_special = self._special_targets(situation)
         for token in dead.tolist():
-            if token not in after_special or not self._live.is_live(after_special[token]):
+            if token not in after_special or not self.live.is_live(after_special[token]):
                 masks.clear_token(out, token)
 
     def _successors(self, situation: int) -> list[int]:
@@ -186,6 +171,60 @@ class CompiledSituations(CompiledConstraint):
         spend(NS_PER_WALK + NS_PER_NODE * letters.node_count)
         reached = np.unique(self._walk_targets(situation, letters))
         return [*reached[reached >= 0].tolist(), *self._special_targets(situation).values()]
+
+    def _search(self, limit: int, message: str = LACKS_BYTES) -> CoaccessibleSearch[int]:
+        """A search for ends; `message`: what it says past its limit."""
+        return CoaccessibleSearch(self._successors, self._can_end, limit, self._rank, message, self._outlook)
+
+    def check_start(self, start: int, constraint: Constraint, blocked: Blocked | None) -> None:
+        """Raise VocabularyCannotSpell if no tokens lead from the start to an end, and what `settle` raises."""
+        with self.lock:
+            if blocked is not None:
+                settle(blocked, constraint, self.vocab, start, self._search(MOST_SEARCHED), self._successors)
+            if not self.complete and not self.live.is_live(start):
+                raise VocabularyCannotSpell(
+                    f"no sequence of tokens spells any text of {constraint.name!r}: the vocabulary lacks bytes it needs"
+                )
+
+
+class CompiledSituations(CompiledConstraint, Situations):
+    """A compiled constraint that numbers its situations itself.
+
+    `settings`: options, of which ``mask_mb``, ``memo``, ``memo_steps`` and ``max_search`` are for this class.
+    Subclasses end their `__init__` with `_begin`.
+    """
+
+    #: The situation before the first token.
+    start_situation: int
+
+    def __init__(
+        self, constraint: Constraint, vocab: Vocabulary, name: str, settings: dict[str, Any], phases: Phases
+    ) -> None:
+        super().__init__(constraint, vocab, name)
+        self.settings, self.phases = settings, phases
+        self.limit = settings["mask_mb"] << 20
+        store = MaskStore(self.limit, masks.mask_words(vocab.size))
+        self._keep_in(vocab, store, self.working, settings["memo"], settings["memo_steps"])
+
+    def _begin(self, start: int, complete: bool, blocked: Blocked | None = None) -> None:
+        """Take note of where texts begin. `blocked`: why the longest match may keep texts from their end, if it may;
+        then it is not `complete`. Raises what `check_start` raises.
+        """
+        self.start_situation, self.complete = start, complete
+        limit = self.settings["max_search"]
+        if blocked is not None:
+            self.live = self._search(max(MOST_SEARCHED, limit), NO_END_FOUND)
+        elif not complete:
+            self.live = self._search(limit)
+        self.check_start(start, self.constraint, blocked)
+
+    @abstractmethod
+    def work(self) -> dict[str, int]:
+        """Totals of the work done on masks, by name."""
+
+    def _start(self, context: tuple[int, ...]) -> StateMatcher[Any]:
+        """A matcher before the first token; `context` does not matter to these strategies."""
+        return SituationMatcher(self)
 
 
 class SituationMatcher(StateMatcher[int]):
@@ -205,7 +244,7 @@ class SituationMatcher(StateMatcher[int]):
 
     def _fill(self, state: int, out: Mask) -> None:
         before, counters = self._compiled.work(), self.counters
-        self._compiled.fill(state, out)
+        self._compiled.make_mask(state, out)
         counters["masks_made"] = counters.get("masks_made", 0) + 1
         for name, total in self._compiled.work().items():
             counters[name] = counters.get(name, 0) + total - before[name]
@@ -213,56 +252,5 @@ class SituationMatcher(StateMatcher[int]):
     def _fork_empty(self) -> SituationMatcher:
         return type(self)(self._compiled)
 
-    def situation_source(self) -> KeptSituations:
-        return self._compiled.texts
-
-
-@cache
-def _byte_trie() -> TokenTrie:
-    """The trie of all bytes, each the token of its number."""
-    return build_trie(TokenBytes(bytes(range(256)), np.arange(257, dtype=np.int64)))
-
-
-class KeptSituations(SituationSource):
-    """The situations of a compiled constraint, each its own number, as `tokdfa.backends.situation_source` asks for
-    them.
-    """
-
-    def __init__(self, compiled: CompiledSituations) -> None:
-        self._compiled = compiled
-
-    def number(self, state: int) -> int:
-        """The state itself."""
-        return state
-
-    def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
-        return self._compiled.step(situation, token)
-
-    def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
-        return self._compiled.can_end(situation)
-
-    def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
-        if not self._compiled.masks.fill(situation, out):
-            self._compiled.fill(situation, out)
-
-    def following(self, situation: int) -> Int32 | None:
-        """See `SituationSource.following`."""
-        compiled = self._compiled
-        with compiled.lock:
-            return compiled._walk_targets(situation, _byte_trie()) if compiled.complete else None
-
-    def rank(self, situation: int) -> int:
-        """See `SituationSource.rank`."""
-        with self._compiled.lock:
-            return self._compiled._rank(situation)
-
-    def targets(self, situation: int) -> Int32:
-        """The situation after each token, by one walk over the token trie: 1 to 5 ms.
-
-        int32, shape (V,), -1 where a token is not allowed. Special tokens count as not allowed.
-        """
-        with self._compiled.lock:
-            return self._compiled.live_targets(situation)
+    def situation_source(self) -> CompiledSituations:
+        return self._compiled

@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 
 from tokdfa.backends.matcher cimport Matcher
 from tokdfa.vocabulary.mask_store cimport MaskStore
@@ -16,6 +16,8 @@ cdef class StateMatcher(Matcher):
     cdef int write_new(self) except -1
     # Take an int where the memo of steps has it; whether it has.
     cdef bint take_known(self, object token) except -1
+    # Where an int leads, as far as that is known without Python: DEAD if it may not come, UNKNOWN if not.
+    cdef int64_t after(self, object token) except? -3
     # Go on to a state.
     cdef int enter(self, object state) except -1
     cdef bint has_ended(self) except -1

@@ -6,17 +6,18 @@ the strategy.
 """
 
 cimport cython
-from cpython.dict cimport PyDict_GetItemWithError
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Size
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 
 from tokdfa.backends.matcher cimport Matcher
+from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN
 from tokdfa.vocabulary.mask_store cimport MaskStore
 
 from types import GenericAlias
 
 from tokdfa.core.arguments import as_token
-from tokdfa.errors import TokenRefused
+from tokdfa.errors import LimitExceeded, TokenRefused
 
 cdef object AFTER_END = object()
 cdef object NOTHING = {}
@@ -105,14 +106,18 @@ cdef class StateMatcher(Matcher):
         if not self.write_kept(self.words):
             if self.has_ended():
                 self._fill_after_end(out)
-            else:
+                return
+            try:
                 self.write_new()
+            except LimitExceeded as error:
+                self.note_refusal("mask", -1, error)
+                raise
 
     cdef bint write_kept(self, int32_t* out) except -1:
         return self.store is not None and self.current is not AFTER_END and self.store.write(self.current, out)
 
     cdef int write_new(self) except -1:
-        self.limited("mask", -1, self._fill_mask, self.checked)
+        self._fill_mask(self.checked)
         return 0
 
     def _fill_mask(self, out):
@@ -143,6 +148,21 @@ cdef class StateMatcher(Matcher):
             return False
         self.enter(<object>found)
         return True
+
+    cdef int64_t after(self, object token) except? -3:
+        return UNKNOWN
+
+    def allows(self, token):
+        cdef int64_t after
+        if type(token) is not int:
+            token = as_token(token)
+        if self.refusals is None or not PyDict_Size(self.refusals):
+            after = self.after(token)
+            if after >= 0:
+                return True
+            if after == DEAD and token not in self.vocab.end_token_set:
+                return False
+        return Matcher.allows(self, token)
 
     cdef int enter(self, object state) except -1:
         self.before.append(self.current)

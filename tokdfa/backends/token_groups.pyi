@@ -19,11 +19,6 @@ def group_tokens(tokens: Int32, keys: Int32, targets: Int32) -> tuple[Int32, Int
 
 @final
 class Followers:
-    """The tokens that both allow after those of a group, in the same piece: known to go on, and not yet tried.
-
-    What was tried in vain is in neither. Whoever has one calls it under a lock.
-    """
-
     #: Why it stayed open whether one that was tried goes on, if it did.
     undecided: Exception | None
 
@@ -33,11 +28,7 @@ class Followers:
         """Bytes that the tokens take."""
     @property
     def has_untried(self) -> bool: ...
-    def may_follow(self, last: int) -> bool:
-        """Whether a token that goes on may follow `last`. 0.2 us for each that may not."""
-    def next_untried(self, last: int, first: int) -> tuple[int, int] | None:
-        """(its place, the token) of the first one not tried, from the place `first` on, that may follow `last`."""
-    def settle(self, place: int, goes_on: bool) -> None:
-        """Note what became of the one at `place` among those not tried: it is no longer one of them."""
-    def judge(self, members: Int32, out: Mask) -> Int32:
-        """Set the bits of those `members` that a token which goes on may follow. Returns the others, int32."""
+    def may_follow(self, last: int) -> bool: ...
+    def next_untried(self, last: int, first: int) -> tuple[int, int] | None: ...
+    def settle(self, place: int, goes_on: bool) -> None: ...
+    def judge(self, members: Int32, out: Mask) -> Int32: ...

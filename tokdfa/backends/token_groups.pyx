@@ -55,7 +55,10 @@ def group_tokens(const int32_t[::1] tokens not None, const int32_t[::1] keys not
 
 @cython.final
 cdef class Followers:
-    """The tokens that both allow after those of a group, in the same piece: known to go on, and not yet tried."""
+    """The tokens that both allow after those of a group, in the same piece: known to go on, and not yet tried.
+
+    What was tried in vain is in neither. Whoever has one calls it under a lock.
+    """
 
     cdef AdjacentPairs pairs
     cdef vector[int32_t] live, untried
@@ -80,7 +83,7 @@ cdef class Followers:
         return self.untried.size() > 0
 
     def may_follow(self, int32_t last):
-        """Whether a token that goes on may follow `last`."""
+        """Whether a token that goes on may follow `last`. 0.2 us for each that may not."""
         return self.find(self.pairs.checked(last), self.live, 0) >= 0
 
     def next_untried(self, int32_t last, size_t first):
@@ -97,7 +100,7 @@ cdef class Followers:
         self.untried.erase(self.untried.begin() + place)
 
     def judge(self, const int32_t[::1] members not None, int32_t[::1] out not None):
-        """Set the bits of those `members` that a token which goes on may follow. The others: int32."""
+        """Set the bits of those `members` that a token which goes on may follow. Returns the others, int32."""
         cdef vector[int32_t] others
         cdef Py_ssize_t k
         for k in range(members.shape[0]):

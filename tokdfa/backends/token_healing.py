@@ -249,11 +249,9 @@ class HealingSituations(SituationSource):
     start: int
 
     def number(self, state: Any) -> int:
-        """The situation of a matcher's whereabouts."""
         return state if isinstance(state, int) else len(self.compiled.head) + self.texts.number(state[0])
 
     def step(self, situation: int, token: int) -> int:
-        """The situation after a token, -1 if it is not allowed."""
         behind = situation - len(self.compiled.head)
         if behind < 0:
             return int(self.targets(situation)[token])
@@ -261,7 +259,6 @@ class HealingSituations(SituationSource):
         return found if found < 0 else len(self.compiled.head) + found
 
     def targets(self, situation: int) -> Int32:
-        """The situation after each token: int32, shape (V,), -1 where a token is not allowed."""
         compiled, texts = self.compiled, self.texts
         length = len(compiled.head)
         if situation >= length:
@@ -284,18 +281,15 @@ class HealingSituations(SituationSource):
         return None if found is None else np.where(found < 0, -1, found + length).astype(np.int32)
 
     def rank(self, situation: int) -> int:
-        """See `SituationSource.rank`."""
         return self.texts.rank(situation - len(self.compiled.head))
 
     def fill(self, situation: int, out: Mask) -> None:
-        """Overwrite `out` with the tokens allowed in a situation."""
         if situation < len(self.compiled.head):
             out[:] = self.compiled.mask_at(situation)
         else:
             self.texts.fill(situation - len(self.compiled.head), out)
 
     def can_end(self, situation: int) -> bool:
-        """Whether the text may end."""
         return situation >= len(self.compiled.head) and self.texts.can_end(situation - len(self.compiled.head))
 
 

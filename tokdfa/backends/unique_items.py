@@ -193,7 +193,7 @@ class UniqueItemsMatcher(Matcher):
                 self._clear(out, self._compiled.refused(state, out, doubtful))
                 alive: dict[Hashable, bool] = {}
                 for token, following in doubtful or ():
-                    if masks.contains(out, token) and not self._goes_on(token, following, alive):
+                    if masks.contains(out, token) and not self._goes_on(self._behind(token), following, alive):
                         masks.clear_token(out, token)
 
     def _clear(self, out: Mask, refused: list[npt.NDArray[np.int32]]) -> None:
@@ -201,13 +201,12 @@ class UniqueItemsMatcher(Matcher):
             tokens = np.concatenate(refused)
             np.bitwise_and.at(out, tokens >> 5, ~(np.int32(1) << (tokens & 31)))
 
-    def _goes_on(self, token: int, state: State, alive: dict[Hashable, bool]) -> bool:
-        """Whether some way leads from where a token leads, with the scanner in `state`, to a name that was not.
+    def _goes_on(self, start: Matcher, state: State, alive: dict[Hashable, bool]) -> bool:
+        """Whether some way leads from where a matcher of the text is, with the scanner in `state`, to a name that was
+        not.
 
         `alive`: what is known of places by now.
         """
-        start = self.text.fork()
-        start.advance(token)
         origin = start.whereabouts(), state
         if origin in alive:
             return alive[origin]
@@ -232,45 +231,38 @@ class UniqueItemsMatcher(Matcher):
         alive.update(dict.fromkeys(met, False))
         return False
 
-    def _following(self, token: int) -> State | None:
-        """The state after a token that the text allows; None if it is refused."""
+    def _is_free(self, token: int) -> bool:
+        """Whether the scanner has nothing to say of a token."""
+        return token in self.vocab.end_token_set or not self._compiled.is_awake
+
+    def _behind(self, token: int) -> Matcher:
+        """A matcher of the text after one more token."""
+        following = self.text.fork()
+        following.advance(token)
+        return following
+
+    def _following(self, token: int, is_taken: bool = False) -> State | None:
+        """The state after a token that the text allows, or has taken; None if it is refused."""
         following = self._scanner.run(self.scanned, self.vocab.token_bytes(token))
         if following and self._compiled.searches and self._scanner.may_exhaust(following):
-            return following if self._goes_on(token, following, {}) else None
+            behind = self.text.fork() if is_taken else self._behind(token)
+            return following if self._goes_on(behind, following, {}) else None
         return following
 
     def _advance(self, token: int) -> None:
         with self._working:
-            if not self._compiled.searches and self._advance_first(token):
+            self.text.advance(token)
+            if self._is_free(token):
                 return
             following: State | None = None
-            if token not in self.vocab.end_token_set and self.text.allows(token) and self._compiled.is_awake:
-                following = self._following(token)
+            try:
+                following = self._following(token, is_taken=True)
+            finally:
                 if following is None:
-                    raise TokenRefused(token, self._why_refused())
-            self.text.advance(token)
-            if following is not None:
-                self._states.append(following)
-
-    def _advance_first(self, token: int) -> bool:
-        """`_advance` where no search is needed: one step of the strategy instead of two. False, and nothing has
-        changed, if the token shows that one is.
-        """
-        self.text.advance(token)
-        if token in self.vocab.end_token_set or not self._compiled.is_awake:
-            return True
-        following: State | None = None
-        try:
-            following = self._scanner.run(self.scanned, self.vocab.token_bytes(token))
-        finally:
-            if following is None or self._compiled.searches:
-                self.text.rollback(1)
-        if self._compiled.searches:
-            return False
-        if following is None:
-            raise TokenRefused(token, self._why_refused())
-        self._states.append(following)
-        return True
+                    self.text.rollback(1)
+            if following is None:
+                raise TokenRefused(token, self._why_refused())
+            self._states.append(following)
 
     def _why_refused(self) -> str:
         if any(frame[0] == NAME or (frame[0] == OBJECT and frame[3].size) for frame in self.scanned):
@@ -281,8 +273,7 @@ class UniqueItemsMatcher(Matcher):
         with self._working:
             if not self.text.allows(token):
                 return False
-            is_free = token in self.vocab.end_token_set or not self._compiled.is_awake
-            return is_free or self._following(token) is not None
+            return self._is_free(token) or self._following(token) is not None
 
     def can_end(self) -> bool:
         return self.text.can_end()

@@ -25,8 +25,7 @@ cdef struct Frame:  # a rest that is to be read
 
 
 cdef class MaskBuilder:
-    cdef readonly object trie
-    cdef FlatTrie flat
+    cdef readonly FlatTrie flat
     cdef readonly Divisions divisions
     cdef readonly int64_t limit
     cdef readonly int64_t nodes_visited, borders

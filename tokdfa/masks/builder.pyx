@@ -52,8 +52,8 @@ cdef class MaskBuilder:
     states are looked up first, those of other constraints among them, or None.
     """
 
-    def __init__(self, trie, *, limit=1 << 28, patience=1, names=True, shared=None, own_tries=False):
-        self.trie, self.flat, self.limit, self.patience = trie, trie.flat, limit, patience
+    def __init__(self, FlatTrie flat not None, *, limit=1 << 28, patience=1, names=True, shared=None, own_tries=False):
+        self.flat, self.limit, self.patience = flat, limit, patience
         self.names_states, self.shared = names, shared
         self.divisions = Divisions(self.flat, own_tries)
         self.own_words.resize(self.flat.size // 32 + 1)

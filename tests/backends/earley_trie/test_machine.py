@@ -58,7 +58,6 @@ def test_equal_links_are_one():
         assert accepts(machine, b"a" * size)
         assert accepts(machine, b"a" * size + b"b" + b"a" * size)
     assert len(chain_of(machine, run(machine, machine.start, b"a" * 5000))) == 3
-    assert machine.situation_count <= 64
 
 
 def nested_runs():

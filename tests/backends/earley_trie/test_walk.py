@@ -13,7 +13,7 @@ def walked(builder, situation, trie=None):
     """The tokens that a walk allows; divisions must allow the same."""
     found = []
     for way in (lambda out: builder.walk(situation, out, trie), lambda out: builder.fill(situation, out)):
-        mask = masks.allocate_mask(builder.trie.size)
+        mask = masks.allocate_mask(builder.flat.size)
         way(mask)
         found.append(masks.mask_to_ids(mask).tolist())
     assert trie is not None or found[0] == found[1]

@@ -7,9 +7,11 @@ from tokdfa.backends.pushdown_trie import row_divisions, state_table, walks
 from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.strategy import CompiledPushdown, PushdownTrie
-from tokdfa.constraint import Choice
+from tokdfa.constraint import Choice, Regex
 from tokdfa.grammar.lark_reader import read_lark
-from tokdfa.program.lower import lower_grammar
+from tokdfa.program.lower import lower_grammar, lower_regular
+from tokdfa.program.program import Terminal
+from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 LEXERS = ("any", "longest")
@@ -27,6 +29,24 @@ def accepts(machine: Machine, text: bytes, row: int = 0) -> bool:
     """Whether the machine takes `text` and may end there."""
     row = machine.run_text(text, row)
     return row >= 0 and machine.can_end(row)
+
+
+def terminal_of(pattern, lazy=False) -> Terminal:
+    """The terminal of a regex; `lazy`: whether it ends at its first match."""
+    (text,) = lower_regular(Regex(pattern)).source.terminals
+    return Terminal(text.label, text.key + bytes([lazy]), text.make, lazy)
+
+
+def read_states(automata, state, text) -> int:
+    """The state after a text, rows of lazy automata being made on the way; DEAD if there is none."""
+    for byte in text:
+        if automata.transitions[state * 256] == UNKNOWN:
+            automata.fill_rows([state])
+        state = int(automata.transitions[state * 256 + byte])
+        if state < 0:
+            assert state == DEAD
+            return DEAD
+    return state
 
 
 def compile_cfg(cfg, vocab, **options) -> CompiledPushdown:

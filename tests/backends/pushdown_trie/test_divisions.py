@@ -8,36 +8,26 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.backends.pushdown_trie import read_states, terminal_of
 from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import vocabularies
 from tokdfa.backends.pushdown_trie.items import ALONE, OWN, STRICT
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.state_table import ACCEPTS, ENDS
-from tokdfa.constraint import Regex
 from tokdfa.grammar import lexeme_automata
 from tokdfa.masks.divisions import WHOLE
-from tokdfa.program.lower import lower_regular
-from tokdfa.vocabulary.byte_table import UNKNOWN
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 REST, BEHIND = range(2)
-
-
-def target(automata, state, byte):
-    """The state after a byte, or -1; its row is made, with which its flags are known."""
-    if automata.transitions[state * 256] == UNKNOWN:
-        automata.fill_rows([state])
-    found = int(automata.transitions[state * 256 + byte])
-    if found >= 0 and automata.transitions[found * 256] == UNKNOWN:
-        automata.fill_rows([found])
-    return found
 
 
 def read_plainly(automata, state, kind, text):
     """What a state makes of a text: "inside", "refused", or a tag."""
     ends = 0  # how often it has been complete
     for place, byte in enumerate(text):
-        after = target(automata, state, byte)
+        after = read_states(automata, state, [byte])
+        if after >= 0:
+            automata.fill_rows([after])  # with which its flags are known
         accepts = after >= 0 and bool(automata.flags[after] & ACCEPTS)
         if after >= 0 and not (accepts and kind & STRICT):
             ends, state = ends + accepts, after
@@ -62,7 +52,7 @@ def test_divisions_are_what_reading_each_token_says(explicit, monkeypatch):
     def check(pattern, vocab, kind):
         builder = Pool(vocab).masks
         automata = builder.automata
-        state = automata.class_of(automata.start_of(lower_regular(Regex(pattern)).source.terminals[0]))
+        state = automata.class_of(automata.start_of(terminal_of(pattern)))
         builder.divide_now(state | kind)
         inside, left = builder.divisions.view(WHOLE, state | kind)
         expected = defaultdict(list)

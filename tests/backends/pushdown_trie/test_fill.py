@@ -42,7 +42,7 @@ def fillers_of(machine):
 def tokens_of(filler, machine, row):
     words = filler.fill(machine, row)
     assert words.dtype == np.int32
-    assert words.shape == (masks.mask_words(machine.pool.masks.trie.size),)
+    assert words.shape == (masks.mask_words(machine.pool.masks.flat.size),)
     return masks.mask_to_ids(words).tolist()
 
 

@@ -46,7 +46,7 @@ def test_groups_of_stacks_that_contain_each_other():
             assert mask_of(matcher) == mask_of(other)
             matcher.advance(byte)
             other.advance(byte)
-        assert machine.group_count
+        assert machine.stack_count > depth
 
 
 @pytest.mark.parametrize("tokenizer", ["llama3", "mistral-v1"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import tokdfa
-from tests.backends.pushdown_trie import BYTES
+from tests.backends.pushdown_trie import BYTES, read_states, terminal_of
 from tests.grammar.small_regexes import small_regexes
 from tests.strategies import short_texts
 from tests.walks import advance_all, mask_of
@@ -25,27 +25,10 @@ from tokdfa.errors import LimitExceeded
 from tokdfa.grammar import lexeme_automata
 from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
-from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
+from tokdfa.vocabulary.byte_table import DEAD
 from tokdfa.vocabulary.vocabulary import Vocabulary
 
 TEXTS = [text.encode() for text in short_texts(6, "ab")]
-
-
-def text_of(pattern, lazy=False):
-    (text,) = lower_regular(Regex(pattern)).source.terminals
-    return Terminal(text.label, text.key + bytes([lazy]), text.make, lazy)
-
-
-def run(states, state, text):
-    """The state after a text, rows of lazy automata being made on the way; DEAD if there is none."""
-    for byte in text:
-        if states.transitions[state * 256] == UNKNOWN:
-            states.fill_rows([state])
-        state = int(states.transitions[state * 256 + byte])
-        if state < 0:
-            assert state == DEAD
-            return DEAD
-    return state
 
 
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
@@ -57,9 +40,9 @@ def test_states_read_what_the_regex_matches(explicit, monkeypatch):
     @settings(max_examples=60)
     @given(small_regexes())
     def check(pattern):
-        start, matches = states.start_of(text_of(pattern)), re.compile(pattern).fullmatch
+        start, matches = states.start_of(terminal_of(pattern)), re.compile(pattern).fullmatch
         for text in TEXTS:
-            state = run(states, start, text)
+            state = read_states(states, start, text)
             assert (state > 0 and bool(states.flags[state] & ACCEPTS)) == bool(matches(text.decode())), text
 
     check()
@@ -70,18 +53,18 @@ def test_states_read_what_the_regex_matches(explicit, monkeypatch):
 def test_lazy_lexemes_end_at_their_first_match(explicit, monkeypatch):
     monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", explicit)
     states = AutomatonTable(BYTES)
-    start = states.start_of(text_of("[ab]*ab", lazy=True))
-    assert start != states.start_of(text_of("[ab]*ab"))
-    end = run(states, start, b"bbab")
+    start = states.start_of(terminal_of("[ab]*ab", lazy=True))
+    assert start != states.start_of(terminal_of("[ab]*ab"))
+    end = read_states(states, start, b"bbab")
     assert states.flags[end] & (ACCEPTS | SHORTEST | ENDS) == ACCEPTS | SHORTEST | ENDS
-    assert run(states, start, b"bbabb") == DEAD
-    assert run(states, states.start_of(text_of("[ab]*ab")), b"bbabb") > 0
+    assert read_states(states, start, b"bbabb") == DEAD
+    assert read_states(states, states.start_of(terminal_of("[ab]*ab")), b"bbabb") > 0
 
 
 @pytest.mark.parametrize("explicit", [2_000, 0], ids=["explicit", "lazy"])
 def test_automata_that_may_wait_are_made_when_they_are_read(explicit, monkeypatch):
     monkeypatch.setattr(lexeme_automata, "EXPLICIT_STATES", explicit)
-    states, made, text = AutomatonTable(BYTES), [], text_of("[ab]*ab")
+    states, made, text = AutomatonTable(BYTES), [], terminal_of("[ab]*ab")
 
     def make():
         made.append(text)
@@ -93,7 +76,7 @@ def test_automata_that_may_wait_are_made_when_they_are_read(explicit, monkeypatc
     assert waiting[0] == waiting[1] != waiting[2]
     assert states.class_of(waiting[2]) == states.class_of(at_once)
     for word in TEXTS:
-        ends = [run(states, start, word) for start in (*waiting, at_once)]
+        ends = [read_states(states, start, word) for start in (*waiting, at_once)]
         assert len({end > 0 and int(states.flags[end] & (ACCEPTS | ENDS)) for end in ends}) == 1, word
     assert len(made) == 2
     states.fill_rows([*waiting, at_once])
@@ -112,7 +95,7 @@ def test_a_full_pool_is_left_to_those_who_have_it():
     assert pool_of(vocab, full.nbytes / (1 << 20)) is full
     following = pool_of(vocab, (full.nbytes - 1) / (1 << 20))
     assert following is not full
-    assert full.automata.start_of(text_of("a")) == 1
+    assert full.automata.start_of(terminal_of("a")) == 1
 
 
 def test_the_bound_on_what_is_shared_is_an_option():
@@ -162,16 +145,16 @@ def test_what_most_schemas_need_is_made_in_advance_where_that_is_asked_for():
 def test_too_many_states(monkeypatch):
     monkeypatch.setattr(state_table, "MAX_STATES", 20)
     states = AutomatonTable(BYTES)
-    short = states.start_of(text_of("ab"))
-    long, counter = text_of("(ab|cd){10}"), states.start_of(text_of("x{0,100000}y"))
+    short = states.start_of(terminal_of("ab"))
+    long, counter = terminal_of("(ab|cd){10}"), states.start_of(terminal_of("x{0,100000}y"))
     for _ in range(2):
         with pytest.raises(LimitExceeded, match="more than 20 states") as caught:
             states.start_of(long)
         assert (caught.value.limit, caught.value.value) == ("max_states", 20)
         with pytest.raises(LimitExceeded):
-            run(states, counter, b"x" * 100)
-        assert states.flags[run(states, short, b"ab")] & ACCEPTS
-        assert states.flags[run(states, counter, b"xxxxy")] & ACCEPTS
+            read_states(states, counter, b"x" * 100)
+        assert states.flags[read_states(states, short, b"ab")] & ACCEPTS
+        assert states.flags[read_states(states, counter, b"xxxxy")] & ACCEPTS
 
 
 def test_tables_of_machines_that_are_gone_are_used_again() -> None:

@@ -8,57 +8,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.pushdown_trie import read_states, terminal_of
 from tests.grammar.small_regexes import small_regexes
 from tests.vocabulary.vocabularies import ODD
 from tokdfa.backends.pushdown_trie import row_divisions, slices
 from tokdfa.backends.pushdown_trie.items import STRICT
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.backends.pushdown_trie.state_table import ACCEPTS
-from tokdfa.constraint import Regex
 from tokdfa.grammar import lexeme_automata
-from tokdfa.program.lower import lower_regular
 from tokdfa.program.program import Terminal
-from tokdfa.vocabulary.byte_table import DEAD, UNKNOWN
-
-
-def text_of(pattern):
-    return lower_regular(Regex(pattern)).source.terminals[0]
-
-
-def start_of(states, pattern):
-    return states.automata.start_of(text_of(pattern))
-
-
-def target(states, state, data):
-    """The state after bytes, rows being made on the way."""
-    for byte in data:
-        if states.automata.transitions[state * 256] == UNKNOWN:
-            states.automata.fill_rows([state])
-        state = int(states.automata.transitions[state * 256 + byte])
-        if state < 0:
-            return DEAD
-    return state
 
 
 def reads(states, state, other, depth, strict):
     return states.masks.slices.reads(state | STRICT * strict, other, depth)
 
 
-def explicit_start(states, pattern):
-    """The state in which the automaton of a slice begins."""
-    return states.automata.start_of(Terminal(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern)))
+def slice_terminal(pattern):
+    return Terminal(pattern, pattern.encode(), lambda: slices.slice_dfa(pattern))
 
 
 def by_strings(states, state, other, depth, strict):
     """The same by every string of a few letters."""
     for length in range(1, depth + 1):
         for letters in itertools.product(b"abc", repeat=length):
-            if target(states, other, bytes(letters)) < 0:
+            if read_states(states.automata, other, bytes(letters)) < 0:
                 continue
-            after = target(states, state, bytes(letters))
+            after = read_states(states.automata, state, bytes(letters))
             if after < 0:
                 return False
-            target(states, after, b"a")  # its row, with which its flags are known
+            read_states(states.automata, after, b"a")  # its row, with which its flags are known
             if strict and states.automata.flags[after] & ACCEPTS:
                 return False
     return True
@@ -75,7 +53,7 @@ def test_against_all_strings(explicit, monkeypatch):
     )
     def check(pattern, plain, depth, strict):
         states = Pool(ODD)
-        state, other = start_of(states, pattern), explicit_start(states, plain)
+        state, other = states.automata.start_of(terminal_of(pattern)), states.automata.start_of(slice_terminal(plain))
         answer = reads(states, state, other, depth, strict)
         assert answer == by_strings(states, state, other, depth, strict)
         seen.add((answer, depth > 1))
@@ -95,7 +73,7 @@ def test_all_slices_made_before_are_those_that_would_be_made(monkeypatch):
     for pattern in ("[a-z]*", "[0-9A-Za-z]*x", "[^@]*", "[ab]+"):
         inside = []
         for builder in builders:
-            number = builder.slices.within(builder.automata.start_of(text_of(pattern)))
+            number = builder.slices.within(builder.automata.start_of(terminal_of(pattern)))
             inside.append(builder.divisions.inside_of(number) if number >= 0 else None)
         assert inside[0] == inside[1]
         count += inside[0] is not None

@@ -51,7 +51,7 @@ cdef class Machine:
     # The number of a situation.
     cdef int32_t enter(self, int32_t row, int32_t state, int32_t fallback) except -1 nogil
     cdef int load(self, int64_t situation, Situation* out) except -1
-    cdef int32_t border_row(self, int64_t situation) except -2
+    cpdef int32_t row_at_border(self, int64_t situation) except -2
 
 
 cdef inline Situation situation_at(Machine machine, int32_t number) noexcept nogil:

@@ -11,8 +11,6 @@ from tokdfa.grammar.lexer import Lexer
 MAX_CHAIN: Final[int]
 
 class Machine:
-    """The recogniser of a grammar. Not thread-safe: see `tokdfa.backends.earley_trie.strategy`, which holds a lock."""
-
     cfg: Cfg
     lexer: Lexer
     rows: Rows
@@ -34,22 +32,11 @@ class Machine:
         max_lexer_states: int = 250_000,
     ) -> None: ...
     @property
-    def nbytes(self) -> int:
-        """Memory of all tables in bytes."""
-    @property
-    def situation_count(self) -> int:
-        """Situations met so far."""
-    def start_state(self, row: int) -> int:
-        """The lexer state in which the lexemes that `row` allows may begin."""
-    def next_row(self, row: int, accepting_set: int) -> int:
-        """The row after one of the lexemes of the set, -1 if none may stand there."""
-    def intern(self, row: int, state: int, fallback: int) -> int:
-        """The number of a situation."""
-    def view(self, situation: int) -> tuple[int, int, int]:
-        """(row, lexer state, fallback) of a situation."""
-    def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int:
-        """The situation after the bytes ``data[begin:end]``, or -1. O(bytes). Raises LimitExceeded."""
-    def can_end(self, situation: int) -> bool:
-        """Whether the text so far is complete."""
-    def row_at_border(self, situation: int) -> int:
-        """The row after the lexeme being read, if it may end here; the row itself if none was begun; else -1."""
+    def nbytes(self) -> int: ...
+    def start_state(self, row: int) -> int: ...
+    def next_row(self, row: int, accepting_set: int) -> int: ...
+    def intern(self, row: int, state: int, fallback: int) -> int: ...
+    def view(self, situation: int) -> tuple[int, int, int]: ...
+    def run(self, situation: int, data: npt.NDArray[np.uint8], begin: int, end: int) -> int: ...
+    def can_end(self, situation: int) -> bool: ...
+    def row_at_border(self, situation: int) -> int: ...

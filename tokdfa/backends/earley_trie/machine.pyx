@@ -206,7 +206,7 @@ cdef class Machine:
         out[0] = situation_at(self, <int32_t>situation)
         return 0
 
-    cdef int32_t border_row(self, int64_t situation) except -2:
+    cpdef int32_t row_at_border(self, int64_t situation) except -2:
         """The row after the lexeme being read, if it may end here; the row itself if none was begun; else -1."""
         cdef Situation link
         cdef int32_t accepted
@@ -227,11 +227,6 @@ cdef class Machine:
         """Memory of all tables in bytes."""
         own = self.situations.bytes() + self.ended.bytes() + 8 * self.after.capacity()
         return self.lexer.nbytes + self.rows.nbytes + own + 4 * self.start_states.capacity()
-
-    @property
-    def situation_count(self):
-        """Situations met so far."""
-        return self.situations.size()
 
     def start_state(self, int64_t row):
         """The lexer state in which the lexemes that `row` allows may begin."""
@@ -260,7 +255,7 @@ cdef class Machine:
         return here.row, here.state, here.fallback
 
     def run(self, int64_t situation, const uint8_t[::1] data not None, int64_t begin, int64_t end):
-        """The situation after the bytes ``data[begin:end]``, or -1. O(bytes)."""
+        """The situation after the bytes ``data[begin:end]``, or -1. O(bytes). Raises LimitExceeded."""
         cdef Situation here
         self.load(situation, &here)
         if not 0 <= begin <= end <= data.shape[0]:
@@ -272,12 +267,8 @@ cdef class Machine:
 
     def can_end(self, situation):
         """Whether the text so far is complete."""
-        cdef int32_t row = self.border_row(situation)
+        cdef int32_t row = self.row_at_border(situation)
         return row >= 0 and row_accepts(self.rows, row)
-
-    def row_at_border(self, situation):
-        """The row after the lexeme being read, if it may end here; the row itself if none was begun; else -1."""
-        return self.border_row(situation)
 
 
 cdef int raise_long_chain() except -1:

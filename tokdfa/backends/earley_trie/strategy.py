@@ -158,7 +158,13 @@ class CompiledEarley(CompiledSituations):
                 self.slicer = Slicer(self.machine.lexer, slices, settings["slice_budget"])
         self._specials = special_lexemes(cfg, vocab)
         self._ranks = Ranks(self.machine)
-        self.sizes = self._sizes()
+        self.sizes = {
+            "states": self.machine.lexer.state_count,
+            "rows": self.machine.rows.row_count,
+            "lexemes": len(cfg.lexemes),
+            "rules": len(cfg.rules),
+            "bytes": self.machine.nbytes,
+        }
         components = self.machine.lexer.components
         is_spelled = SpelledComponents(components, vocab.single_byte_tokens).everywhere
         with phases.measure("proof"):
@@ -212,16 +218,6 @@ class CompiledEarley(CompiledSituations):
 
     def _outlook(self, situation: int) -> bool | None:
         return False if self._rank(situation) >= FAR else None
-
-    def _sizes(self) -> dict[str, int]:
-        machine = self.machine
-        return {
-            "states": machine.lexer.state_count,
-            "rows": machine.rows.row_count,
-            "lexemes": len(machine.cfg.lexemes),
-            "rules": len(machine.cfg.rules),
-            "bytes": machine.nbytes,
-        }
 
     def work(self) -> dict[str, int]:
         """Totals of the work done on masks, by name."""

@@ -186,7 +186,7 @@ cdef class EarleyMasks(MaskBuilder):
 
     def __init__(self, Machine machine not None, trie, *, row_stack=False, **options):
         cdef size_t k
-        MaskBuilder.__init__(self, trie, **options)
+        MaskBuilder.__init__(self, trie.flat, **options)
         self.machine, self.row_stack = machine, row_stack
         self.names = StateNames(machine, self.flat.depth_limit)
         self.states.resize(self.flat.depth_limit + 2)

@@ -19,9 +19,9 @@ Reading order:
 - the states of its terminals: `state_table`, `automaton_table`;
 - what constraints share: `pool`, which puts these together;
 - the machine, each class an extension of the one before: `rows`, `stacks`, `names`, `items`, `closure`, `steps`,
-  `machine`; `explore`;
+  `machine`;
 - how many characters tokens have in a string: `lengths`;
 - masks, by the mask builder of `tokdfa.masks`: `row_divisions` with `slices`, `walks`;
-- how far an end is, for limits on tokens: `ranks`;
-- which rows reach an end by the bytes that are tokens: `spelled_states`, `spelled_items`, `spelled_rows`.
+- how far an end is, and which rows reach one by the bytes that are tokens: `spelled_rows` with `spelled_items` and
+  `spelled_states`.
 """

@@ -45,4 +45,3 @@ cdef class BoundProgram:
 
     cdef list new_starts(self, list terminals)
     cdef int extend(self) except -1
-    cdef int count_characters(self, int32_t* code, int64_t begin, int64_t past, ProgramArrays arrays) except -1

@@ -16,7 +16,7 @@ Threads: `write` is called under the lock of the pool.
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
-from tokdfa.backends.pushdown_trie.name_tries cimport NameTables, add_tables
+from tokdfa.backends.pushdown_trie.name_tries cimport Name, NameTables, NameTrie, add_tables
 from tokdfa.program.builder cimport GrowingCode, number_at
 from tokdfa.program.operations cimport COUNTED, COUNTED_TERMINAL, TERMINAL
 
@@ -29,12 +29,16 @@ MAX_PLACES = (1 << 20) - 1
 
 ctypedef const void* ConstVoid
 
-cdef int64_t[PARTS] WIDTHS = [3, 1, 1, 1, 3, 9, 1]  # numbers of an entry of each array
-
 cdef enum:
+    # numbers of an entry
+    INSTRUCTION = sizeof(Instruction) // sizeof(int32_t)
+    TABLE = sizeof(NameTrie) // sizeof(int32_t)
+    NODE = sizeof(Name) // sizeof(int32_t)
     # Room for code written later: so many times what there is, and so many more entries.
     SPARE_TIMES = 2
     SPARE = 64
+
+cdef int64_t[PARTS] WIDTHS = [INSTRUCTION, 1, 1, 1, TABLE, NODE, 1]
 
 
 cdef class ProgramArrays:
@@ -90,12 +94,16 @@ cdef class BoundProgram:
             begin = self.arrays.used[CODE]
             self.extend()
             for written in self.source.written[self.followed:]:
-                if 3 * written < begin:
-                    memcpy(self.arrays.at(CODE) + 3 * written, number_at(self.source.code, 3 * written), 12)
+                if INSTRUCTION * written < begin:
+                    memcpy(
+                        self.arrays.at(CODE) + INSTRUCTION * written,
+                        number_at(self.source.code, INSTRUCTION * written),
+                        sizeof(Instruction),
+                    )
             self.followed = len(self.source.written)
 
     def terminal_at(self, int64_t place):
-        return self.source.terminals[self.source.code[3 * place + 1]]
+        return self.source.terminals[self.source.code[INSTRUCTION * place + 1]]
 
     cdef int extend(self) except -1:
         """Bind what the source has more. If it raises, the program is as it was."""
@@ -105,19 +113,19 @@ cdef class BoundProgram:
         cdef int64_t[PARTS] have
         cdef int64_t[PARTS] room
         cdef ConstVoid[PARTS] added
-        cdef int32_t* instruction
-        cdef bint has_counted = False, is_outgrown = now is None
+        cdef Instruction* instruction
+        cdef bint is_outgrown = now is None
         cdef int part
         cdef int64_t place
         cdef GrowingCode source = self.source
         for part in range(PARTS):
             had[part] = 0 if now is None else now.used[part]
-        _check_size(len(source.code) // 3, len(source.entries))
+        _check_size(len(source.code) // INSTRUCTION, len(source.entries))
         starts = self.starts + self.new_starts(source.terminals[len(self.starts):])
-        add_tables(source.name_tables[had[TABLES] // 3:], &names, had[NODES] // 9, had[ORDER])
+        add_tables(source.name_tables[had[TABLES] // TABLE:], &names, had[NODES] // NODE, had[ORDER])
         have[CODE], have[ALTERNATIVES], have[ENTRIES] = len(source.code), len(source.alternatives), len(source.entries)
-        have[ARGUMENTS], have[TABLES] = len(source.arguments), had[TABLES] + 3 * <int64_t>names.tables.size()
-        have[NODES] = had[NODES] + 9 * <int64_t>names.nodes.size()
+        have[ARGUMENTS], have[TABLES] = len(source.arguments), had[TABLES] + TABLE * <int64_t>names.tables.size()
+        have[NODES] = had[NODES] + NODE * <int64_t>names.nodes.size()
         have[ORDER] = had[ORDER] + <int64_t>names.order.size()
         for part in range(PARTS):
             is_outgrown = is_outgrown or have[part] > now.room[part]
@@ -136,26 +144,18 @@ cdef class BoundProgram:
                 memcpy(then.at(part) + had[part], added[part], 4 * (have[part] - had[part]))
         if had[ENTRIES]:  # of frames that were entered later
             memcpy(then.at(ENTRIES), number_at(source.entries, 0), 4 * had[ENTRIES])
-        for place in range(had[CODE] // 3, have[CODE] // 3):
-            instruction = then.at(CODE) + 3 * place
-            if instruction[0] == TERMINAL:
-                instruction[1] = starts[instruction[1]]
-            has_counted = has_counted or instruction[0] == COUNTED
-        if has_counted:
-            self.count_characters(then.at(CODE), had[CODE] // 3, have[CODE] // 3, then)
+        for place in range(had[CODE] // INSTRUCTION, have[CODE] // INSTRUCTION):
+            instruction = <Instruction*>then.at(CODE) + place
+            if instruction.operation == TERMINAL:
+                instruction.first = starts[instruction.first]
+        for place in range(had[CODE] // INSTRUCTION, have[CODE] // INSTRUCTION):
+            instruction = <Instruction*>then.at(CODE) + place
+            if instruction.operation == COUNTED:  # its terminal begins where its characters are counted
+                instruction = <Instruction*>then.at(CODE) + then.at(ARGUMENTS)[instruction.first + COUNTED_TERMINAL]
+                instruction.first = self.automata.count_characters(instruction.first)
         for part in range(PARTS):
             then.used[part] = have[part]
         self.starts, self.arrays = starts, then
-        return 0
-
-    cdef int count_characters(self, int32_t* code, int64_t begin, int64_t past, ProgramArrays arrays) except -1:
-        """Have characters counted in the automata of the COUNTED of some code, whose terminals begin where these do."""
-        cdef int64_t place
-        cdef int32_t* text
-        for place in range(begin, past):
-            if code[3 * place] == COUNTED:
-                text = code + 3 * arrays.at(ARGUMENTS)[code[3 * place + 1] + COUNTED_TERMINAL]
-                text[1] = self.automata.count_characters(text[1])
         return 0
 
     cdef list new_starts(self, list terminals):

@@ -17,12 +17,6 @@ class Filler:
     def __init__(self, divides: bool = True, use_subtrees: bool = True) -> None: ...
     def fill(self, machine: Machine, row: int) -> npt.NDArray[np.int32]:
         """The tokens that may be read from a row, int32 words; no end or special tokens."""
-    def fill_whole(self, machine: Machine, row: int, out: Mask, working: AbstractContextManager[Any]) -> None:
-        """Write the mask of a row into `out`, end tokens included; special tokens, and dead ends, are not known here.
-
-        Raises MachineFull.
-        """
-
     def keep(
         self, machine: Machine, kept: MaskStore, row: int, out: Mask, working: AbstractContextManager[Any], keeps: bool
     ) -> bool:

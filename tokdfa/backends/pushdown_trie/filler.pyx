@@ -23,14 +23,10 @@ cdef class Filler:
         self.subtrees = walks.SUBTREE if divides and use_subtrees else MAX_TRIE_NODES
 
     def fill(self, machine, row):
-        out = np.zeros((machine.pool.masks.trie.size + 31) // 32, dtype=np.int32)
+        out = np.zeros((machine.pool.masks.flat.size + 31) // 32, dtype=np.int32)
         cdef int32_t[::1] words = out
         self.write(machine, row, &words[0], words.shape[0], nullcontext(), False)
         return out
-
-    def fill_whole(self, machine, row, int32_t[::1] out not None, working):
-        if out.shape[0]:
-            self.write(machine, row, &out[0], out.shape[0], working, True)
 
     def keep(self, machine, kept, row, int32_t[::1] out not None, working, keeps):
         if out.shape[0] != (<MaskStore>kept).words:

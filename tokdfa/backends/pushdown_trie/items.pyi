@@ -9,10 +9,4 @@ OWN: Final[int]
 STATE_PART: Final[int]
 
 class Items(Names):
-    """Rows, with items of NAMES and COUNTED."""
-
-    def representative(self, row: int) -> int:
-        """A row with the same mask as `row`: the one in which counts of characters say no more than a mask depends on.
-
-        O(items). Rows without counted strings represent themselves.
-        """
+    def representative(self, row: int) -> int: ...

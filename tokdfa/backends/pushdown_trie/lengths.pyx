@@ -14,21 +14,14 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from tokdfa.backends.pushdown_trie.state_table cimport ACCEPTS, BEGINS, LEAST
+from tokdfa.vocabulary.trie_nodes cimport FlatTrie
 
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 
 from tokdfa.core.locks import cached_property
 from tokdfa.program.json_text import BODY, string_dfa
-
-
-class States(NamedTuple):
-    """Those columns of a `StateTable` by which characters are counted."""
-
-    transitions: object
-    flags: object
-    characters: object
 
 
 class TokenLengths:
@@ -54,12 +47,15 @@ class TokenLengths:
         automaton = string_dfa("all")  # what it refuses is refused with fewer escapes, too
         characters = np.zeros((automaton.state_count, 4), dtype=np.int32)
         characters[BODY, BEGINS] = 1
-        accepts = ACCEPTS * automaton.accepting.astype(np.uint8)
-        states = States(automaton.byte_table().ravel(), accepts, characters)
+        states = SimpleNamespace(  # in the form of a `StateTable`
+            transitions=automaton.byte_table().ravel(),
+            flags=ACCEPTS * automaton.accepting.astype(np.uint8),
+            characters=characters,
+        )
         begun, closing = (np.zeros(self.trie.depth_limit + 2, dtype=np.bool_) for _ in range(2))
         begun[0] = True
         for state in range(automaton.state_count):
-            mark_characters(self.trie, state, states, begun, closing)
+            begun[count_characters(self.trie, state, states, closing)[: self.trie.size]] = True
         begun |= closing
         counts, closings = np.flatnonzero(begun), np.flatnonzero(closing)
         lefts, needs = np.arange(counts.max()), np.arange(closings.max(initial=0) + 1)
@@ -100,39 +96,25 @@ class TokenLengths:
                 self.short_tokens(state, left)
 
 
-def count_characters(trie, int32_t start, states, closing):
+def count_characters(FlatTrie trie not None, int32_t start, states, closing):
     """How many characters each token begins from a state on, and an end needs then; 0 where the string is not open
     any more; the last entry means nothing: int16. `closing`: marked by how many stand before a quote.
     """
     counts = np.zeros(trie.size + 1, dtype=np.int16)
     cdef int16_t[::1] out = counts
-    walk(trie, start, states, closing, &out[0], NULL)
-    return counts
-
-
-def mark_characters(trie, int32_t start, states, numbers, closing):
-    """Mark the numbers that `count_characters` finds, without 0: bool, shape (longest token + 2,)."""
-    cdef uint8_t[::1] marks = numbers.view(np.uint8)
-    walk(trie, start, states, closing, NULL, &marks[0])
-
-
-cdef int walk(trie, int32_t start, states, closing, int16_t* counts, uint8_t* numbers) except -1:
-    """`count_characters` into `counts`, and `mark_characters` into `numbers`; one of them is NULL."""
-    cdef const uint64_t[::1] nodes = trie.nodes
     cdef const int32_t[::1] transitions = states.transitions
     cdef const uint8_t[::1] flags = states.flags
     cdef const int32_t[:, ::1] characters = states.characters
     cdef uint8_t[::1] before_quote = closing.view(np.uint8)
     cdef vector[int32_t] path
     cdef vector[int16_t] begun
-    cdef uint64_t here = 0, node, depth, size = trie.size
+    cdef uint64_t here = 0, node, depth
     cdef int64_t state, target
-    cdef int16_t count
     path.resize(trie.depth_limit + 2)
     begun.resize(trie.depth_limit + 2)
     path[0] = start
-    while here < <uint64_t>nodes.shape[0]:
-        node = nodes[here]
+    while here < trie.node_count:
+        node = trie.nodes[here]
         depth = (node >> 8) & 0xFFF
         state = path[depth]
         target = transitions[state * 256 + <int64_t>(node & 0xFF)]
@@ -143,10 +125,6 @@ cdef int walk(trie, int32_t start, states, closing, int16_t* counts, uint8_t* nu
             continue
         path[depth + 1] = <int32_t>target
         begun[depth + 1] = <int16_t>(begun[depth] + characters[state, BEGINS])
-        count = <int16_t>(begun[depth + 1] + characters[target, LEAST])
-        if counts != NULL:
-            counts[node >> 43] = count
-        elif node >> 43 < size:
-            numbers[count] = True
+        out[node >> 43] = <int16_t>(begun[depth + 1] + characters[target, LEAST])
         here += 1
-    return 0
+    return counts

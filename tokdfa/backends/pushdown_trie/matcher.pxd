@@ -16,8 +16,6 @@ cdef class PushdownMatcher(StateMatcher):
     cdef bint keeps
     cdef bint simple  # no token that spells something needs more than its bytes to be judged
 
-    # Where an int leads, as far as rows are made: DEAD if it may not come, UNKNOWN if somebody has to be asked.
-    cdef int64_t after(self, object token) except? -3
     # Make the mask of the present row, and keep it; to be called for `simple` ones without special tokens.
     cdef int make_mask(self, int32_t* words) except -1
     cdef int count_made(self, int64_t nodes, int64_t rows) except -1

@@ -9,7 +9,6 @@ are carried over by their content, and those before are read again if a rollback
 again.
 """
 
-from cpython.dict cimport PyDict_Size
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int32_t, int64_t
 
@@ -19,7 +18,6 @@ from tokdfa.backends.state_matcher cimport StateMatcher
 from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN
 
 from tokdfa.backends.pushdown_trie.rows import ROOT, MachineFull
-from tokdfa.core.arguments import as_token
 from tokdfa.errors import LimitExceeded
 
 #: Rows of a text that are carried over into new tables, the last ones.
@@ -65,18 +63,6 @@ cdef class PushdownMatcher(StateMatcher):
         self.enter(after)
         return True
 
-    def allows(self, token):
-        cdef int64_t after
-        if type(token) is not int:
-            token = as_token(token)
-        if self.refusals is None or not PyDict_Size(self.refusals):
-            after = self.after(token)
-            if after >= 0:
-                return True
-            if after == DEAD and token not in self.vocab.end_token_set:
-                return False
-        return Matcher.allows(self, token)
-
     cdef int write_new(self) except -1:
         if not self.simple or self.token_sets:
             return StateMatcher.write_new(self)
@@ -84,9 +70,6 @@ cdef class PushdownMatcher(StateMatcher):
             return self.make_mask(self.words)
         except MachineFull:
             return StateMatcher.write_new(self)
-        except LimitExceeded as error:
-            self.note_refusal("mask", -1, error)
-            raise
 
     cdef int make_mask(self, int32_t* words) except -1:
         cdef Steps machine = self._machine
@@ -220,7 +203,7 @@ cdef class PushdownMatcher(StateMatcher):
             self.state = following
 
     def _step(self, state, token):
-        target = self._compiled.step(self._generation, state, token)
+        target = self._generation.step(state, token)
         return None if target < 0 else target
 
     def _accepts(self, state):
@@ -229,11 +212,11 @@ cdef class PushdownMatcher(StateMatcher):
 
     def _fill(self, state, out):
         cdef int64_t nodes = self._machine.nodes_visited, rows = self._machine.row_count
-        if self._compiled.make_mask(self._generation, state, out):
+        if self._generation.make_mask(state, out):
             self.count_made(nodes, rows)
 
     def situation_source(self):
-        return self._compiled.situations(self._generation)
+        return self._generation
 
     def _fork_empty(self):
         other = PushdownMatcher(self._compiled)

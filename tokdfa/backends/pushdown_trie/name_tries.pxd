@@ -2,22 +2,22 @@ from libc.stdint cimport int32_t, int64_t
 from libcpp.vector cimport vector
 
 
-cdef struct Name:  # a node of a trie of names (`names`)
-    int32_t character
-    int32_t parent
-    int32_t first
+cdef struct Name:      # a node of a trie of names (`names`)
+    int32_t character  # -1 for the second number of the node before
+    int32_t parent     # -1: it is the root
+    int32_t first      # its first child, and the one past the last
     int32_t past
-    int32_t low
+    int32_t low        # the interval of names below it in ascending order
     int32_t high
-    int32_t least
+    int32_t least      # their least and greatest index
     int32_t most
-    int32_t name
+    int32_t name       # the index of the name that ends here, or -1
 
 
 cdef struct NameTrie:
-    int32_t nodes
-    int32_t order
-    int32_t needed
+    int32_t nodes      # where its nodes begin
+    int32_t order      # and its order
+    int32_t needed     # whether only needed escapes may be used
 
 
 cdef cppclass NameTables:  # of some tables

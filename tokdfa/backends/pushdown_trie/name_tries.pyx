@@ -9,12 +9,9 @@ from libcpp.vector cimport vector
 
 from tokdfa.errors import LimitExceeded
 
-#: Columns of a node: its character, -1 for the second number of the node before; its parent (-1: the root); its first
-#: child, and the one past the last; the interval of names below it in ascending order; their least and greatest index;
-#: the index of the name that ends here, or -1.
-N_CHARACTER, N_PARENT, N_FIRST, N_PAST, N_LOW, N_HIGH, N_LEAST, N_MOST, N_NAME = range(9)
-#: Columns of a table: where its nodes begin, where its order begins, whether only needed escapes may be used.
-T_NODES, T_ORDER, T_NEEDED = range(3)
+#: Columns of nodes (`Name`) and of tables (`NameTrie`) for Python.
+N_CHARACTER, N_LOW, N_HIGH = 0, 4, 5
+T_NODES, T_ORDER = 0, 1
 #: Nodes of a table: an item has 21 bits for a state.
 MAX_NAME_NODES = 233_016
 

@@ -7,5 +7,4 @@ START: Final[int]
 AT_ROOT: Final[int]
 PHASES: Final[int]
 
-class Names(Stacks):
-    """Rows, with items of NAMES."""
+class Names(Stacks): ...

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
 from tokdfa.backends.pushdown_trie.lengths import TokenLengths
-from tokdfa.backends.pushdown_trie.row_divisions import TrieParts
 from tokdfa.backends.pushdown_trie.rows import SpareTables
 from tokdfa.backends.pushdown_trie.spelled_states import SpelledStates
 from tokdfa.backends.pushdown_trie.walks import PushdownMasks
@@ -36,7 +35,7 @@ class Pool:
 
     def __init__(self, vocab: Vocabulary) -> None:
         self.lock = new_lock()
-        trie = TrieParts(vocab.trie.nodes, vocab.trie.flat, vocab.trie.size, vocab.trie.depth_limit)
+        trie = vocab.trie.flat  # without the vocabulary, which would keep itself alive through its pool
         self.automata = AutomatonTable(vocab)
         self.lengths = TokenLengths(trie, self.automata)
         self.masks = PushdownMasks(trie, self.automata, vocab.end_tokens)

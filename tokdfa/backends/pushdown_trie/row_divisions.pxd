@@ -35,6 +35,9 @@ cdef class RowDivisions(MaskBuilder):
     cdef bint is_alone(self, int64_t row, bint whole) noexcept
     cdef int64_t names_item(self, int64_t row) noexcept
     cdef int64_t wide_row(self, int64_t row) except? -9
+    cdef int64_t serving_state(
+        self, int64_t k, int64_t row, int64_t source, int64_t place, bint alone, int64_t passed
+    ) noexcept
     cdef bint is_barred(self, int64_t state, int64_t row, int64_t source) noexcept
     cdef int32_t best_state(self, int32_t rest, int64_t row, int64_t source, int64_t passed) except -9
     cdef int32_t closing_rest(self, int64_t row) except -9

@@ -42,7 +42,6 @@ from tokdfa.program.operations cimport NAMES, NAMES_TABLE, TERMINAL
 from tokdfa.vocabulary.byte_table cimport DEAD, UNKNOWN, WalkProgress
 
 from contextlib import suppress
-from typing import NamedTuple
 
 from tokdfa.backends.pushdown_trie.slices import Slices
 from tokdfa.errors import LimitExceeded
@@ -109,20 +108,11 @@ cdef extern from "tokdfa/masks/division.hpp" nogil:
         const uint64_t*, WalkProgress&, int64_t, RowDivisions, int64_t*, Cut&) except -1
 
 
-class TrieParts(NamedTuple):
-    """What is needed of a token trie, without its vocabulary, which would keep itself alive through its pool."""
-
-    nodes: object
-    flat: object
-    size: int
-    depth_limit: int
-
-
 cdef class RowDivisions(MaskBuilder):
     """Divisions, and the row that they serve. Not thread-safe: the lock of the vocabulary's pool is held."""
 
-    def __init__(self, trie, automata):
-        MaskBuilder.__init__(self, trie, limit=LIMIT, patience=0, own_tries=True)
+    def __init__(self, flat, automata):
+        MaskBuilder.__init__(self, flat, limit=LIMIT, patience=0, own_tries=True)
         self.automata, self.branches = automata, self.divisions.branches
         self.trie_nodes, self.depth_limit, self.size = self.flat.node_count, self.flat.depth_limit, self.flat.size
         self.states.resize(self.depth_limit + 2)
@@ -168,7 +158,7 @@ cdef class RowDivisions(MaskBuilder):
         return self.divide_by(WHOLE_REST, state)
 
     def divide_within(self, int64_t state, int64_t within):
-        """`divide_now`, where all that is inside of another division of whole tokens, `within`, is inside, too."""
+        """`divide_now`, where all that is inside of division `within` of whole tokens (-1: none) is inside, too."""
         cdef int32_t number = self.divisions.number_of(WHOLE_REST, <int32_t>state)
         if within >= <int64_t>self.divisions.divisions.size() or (
             within >= 0 and self.divisions.divisions[within].met != MADE
@@ -302,6 +292,16 @@ cdef class RowDivisions(MaskBuilder):
         self.machine.close_row(border)
         return border if self.machine.flags_at[border] & ROW_WIDE else -1
 
+    cdef int64_t serving_state(
+        self, int64_t k, int64_t row, int64_t source, int64_t place, bint alone, int64_t passed
+    ) noexcept:
+        """`Items.wide_state` of live item k of `source`, if it serves a row and is not the state `passed`; or -1."""
+        cdef int64_t wide = self.machine.wide_state(
+            self.machine.t.live[k], place, self.machine.flags_at[source], alone, self.depth_limit
+        )
+        cdef int64_t state = wide & STATE_PART
+        return -1 if wide < 0 or state == passed or self.is_barred(state, row, source) else wide
+
     cdef bint is_barred(self, int64_t state, int64_t row, int64_t source) noexcept:
         """Whether a state of `source`, which is `wide_row` of a row, does not serve that, as its lexemes go on
         first.
@@ -329,12 +329,10 @@ cdef class RowDivisions(MaskBuilder):
         while True:
             best, least, last, missing, reads = WALK, <int64_t>1 << 40, -1, -1, -1
             for k in range(self.machine.live_begin[source], self.machine.live_end[source]):
-                wide = self.machine.wide_state(
-                    self.machine.t.live[k], not whole, self.machine.flags_at[source], alone, self.depth_limit
-                )
-                state = wide & STATE_PART
-                if wide < 0 or state == passed or self.is_barred(state, row, source):
+                wide = self.serving_state(k, row, source, not whole, alone, passed)
+                if wide < 0:
                     continue
+                state = wide & STATE_PART
                 known = self.automata.class_in[state]
                 if whole and wide == state and self.automata.flags_of[state] & LOOPS:
                     # its rest would be most of the trie: `take_loops` has one of what it reads
@@ -386,12 +384,10 @@ cdef class RowDivisions(MaskBuilder):
         cdef int32_t number = -1
         cdef bint alone = self.is_alone(row, False)
         for k in range(self.machine.live_begin[source], self.machine.live_end[source]):
-            wide = self.machine.wide_state(
-                self.machine.t.live[k], 1, self.machine.flags_at[source], alone, self.depth_limit
-            )
-            state = wide & STATE_PART
-            if wide < 0 or state == passed or self.is_barred(state, row, source):
+            wide = self.serving_state(k, row, source, 1, alone, passed)
+            if wide < 0:
                 continue
+            state = wide & STATE_PART
             known = self.automata.class_in[state]
             known = (known if known >= 0 else state) | (wide & ~<int64_t>STATE_PART)
             number = self.divisions.number_of(rest, <int32_t>known)
@@ -403,15 +399,12 @@ cdef class RowDivisions(MaskBuilder):
 
     cdef int64_t guide_of(self, int64_t row, int64_t source, int64_t passed) noexcept:
         """The wide state of a closed row, with its kind, that reads the most bytes, or -1; `passed` is left out."""
-        cdef int64_t guide = -1, most = -1, wide, state, count, k
+        cdef int64_t guide = -1, most = -1, wide, count, k
         for k in range(self.machine.live_begin[source], self.machine.live_end[source]):
-            wide = self.machine.wide_state(
-                self.machine.t.live[k], 1, self.machine.flags_at[source], False, self.depth_limit
-            )
-            state = wide & STATE_PART
-            if wide < 0 or state == passed or self.is_barred(state, row, source):
+            wide = self.serving_state(k, row, source, 1, False, passed)
+            if wide < 0:
                 continue
-            count = set_size(self.automata.reads_of + 4 * state)
+            count = set_size(self.automata.reads_of + 4 * (wide & STATE_PART))
             if count > most:
                 guide, most = wide, count
         return guide

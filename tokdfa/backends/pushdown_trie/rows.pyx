@@ -50,11 +50,7 @@ from tokdfa.core.budget import hold
 from tokdfa.errors import LimitExceeded
 
 # the names of the C constants, for Python
-globals().update(
-    STACK_BITS=STACK_BITS, STATE_BITS=STATE_BITS, PLACE_BITS=PLACE_BITS, PLACE_SHIFT=PLACE_SHIFT, STACK_MASK=STACK_MASK,
-    STATE_MASK=STATE_MASK, ROW_ACCEPTS=ROW_ACCEPTS, ROW_COUNTED=ROW_COUNTED, ROW_MIDDLE=ROW_MIDDLE,
-    ROW_TOKENS=ROW_TOKENS, BIAS=BIAS, ROOT=ROOT, ROW_PLACE=ROW_PLACE,
-)
+globals().update(ROW_TOKENS=ROW_TOKENS, ROOT=ROOT, ROW_PLACE=ROW_PLACE)
 
 #: Bytes of a row in the tables that have entries by row.
 ROW_BYTES = 1024 + 32 + 4 * 4 + 1
@@ -161,6 +157,11 @@ cdef class SpareTables:
             self.kept.append(tables)
 
 
+def array_of(part):
+    """The property of `Rows` that is an array of its program."""
+    return property(lambda rows: rows.arrays.array(part))
+
+
 cdef class Rows:
     """Rows and stacks of a program in a pool. `max_items` bounds the items of one row, `max_bytes` the transitions of
     all rows, and again all other tables. `first_bytes`: note the bytes that a row reads when it is closed.
@@ -216,33 +217,8 @@ cdef class Rows:
         if self.arrays is not self.bound.arrays:
             self.take_program()
 
-    @property
-    def code(self):
-        return self.arrays.array(CODE)
-
-    @property
-    def alternatives(self):
-        return self.arrays.array(ALTERNATIVES)
-
-    @property
-    def entries(self):
-        return self.arrays.array(ENTRIES)
-
-    @property
-    def arguments(self):
-        return self.arrays.array(ARGUMENTS)
-
-    @property
-    def tables(self):
-        return self.arrays.array(TABLES)
-
-    @property
-    def names(self):
-        return self.arrays.array(NODES)
-
-    @property
-    def order(self):
-        return self.arrays.array(ORDER)
+    code, alternatives, entries = array_of(CODE), array_of(ALTERNATIVES), array_of(ENTRIES)
+    arguments, tables, names, order = array_of(ARGUMENTS), array_of(TABLES), array_of(NODES), array_of(ORDER)
 
     @property
     def row_count(self):
@@ -253,11 +229,6 @@ cdef class Rows:
     def stack_count(self):
         """Return stacks made so far."""
         return self.t.stacks.size()
-
-    @property
-    def group_count(self):
-        """Groups of stacks that contain each other, made so far."""
-        return self.t.groups.size()
 
     @property
     def nbytes(self):

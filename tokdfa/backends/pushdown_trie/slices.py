@@ -82,20 +82,13 @@ _BYTES = np.arange(256, dtype=np.int64)
 
 
 class Divider(Protocol):
-    """What makes the divisions of slices."""
+    """What makes the divisions of slices: see `tokdfa.backends.pushdown_trie.row_divisions.RowDivisions`."""
 
     @property
-    def divisions(self) -> Divisions:
-        """What it has made."""
-
+    def divisions(self) -> Divisions: ...
     @property
-    def is_large(self) -> bool:
-        """Whether slices pay, and are used."""
-
-    def divide_within(self, state: int, within: int) -> int:
-        """The number of the division of whole tokens by a state; that of another one whose tokens are known to be
-        inside of it, too, or -1, goes in; -1: there is no room.
-        """
+    def is_large(self) -> bool: ...
+    def divide_within(self, state: int, within: int) -> int: ...
 
 
 class Slice(NamedTuple):

@@ -4,7 +4,7 @@ A TERMINAL goes on behind it if its automaton comes to an end (`tokdfa.backends.
 of JSON (NAMES, COUNTED) are *plain* if the characters of ASCII and the tails of UTF-8 are available, and the bytes of
 names that may not be escaped: then every name can be spelled, wherever one has come to, and any number of characters.
 What is not plain is searched: the row that holds this item alone is stepped by available bytes until the item has left
-its instruction.
+its instruction. If all bytes are available nothing is searched, and an item goes on behind any name of its instruction.
 
 Cost: of what is plain O(names); a search some 50 us a row, and as many rows as the names have bytes.
 """
@@ -33,8 +33,6 @@ from tokdfa.program.program import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy.typing as npt
 
     from tokdfa.backends.pushdown_trie.machine import Machine
@@ -65,10 +63,9 @@ class SpelledItems:
             found = self._known[place, state] = list(dict.fromkeys(self._find(place, state, operation)))
         return found
 
-    def _find(self, place: int, state: int, operation: int) -> Iterable[int]:
-        if operation == COUNTED:
-            return [self._second(place)] if self._is_plain_counted(place) else self._search(place, state)
-        if state == START and self._is_plain_names(place):
+    def _find(self, place: int, state: int, operation: int) -> list[int]:
+        plain = self._is_plain_counted if operation == COUNTED else self._is_plain_names
+        if not self._lacks.any() or ((operation == COUNTED or state == START) and plain(place)):
             found = self._machine.places_after(place)
             spend(NS_PER_NAME * len(found))
             return found

@@ -1,5 +1,7 @@
 """Which rows come to an end if only some bytes may be read, and how far the end is.
 
+With all bytes, ranks lead searches for an end (`tokdfa.backends.some_end`).
+
 A terminal counts only where its automaton can come to an end by the available bytes, a name only if they spell it
 (`tokdfa.backends.pushdown_trie.spelled_items`). What is left are the rules of a grammar whose terminals have fewer
 texts; which of them have texts at all is ordinary emptiness.
@@ -47,11 +49,11 @@ FEW = 8
 
 class SpelledRows:
     """See the module's docstring. `machine`: that of the rows; the lock of its pool is held. `available`: bool, shape
-    (256,); special tokens lead on, too.
+    (256,); `special`: whether special tokens lead on, too.
     """
 
-    def __init__(self, machine: Machine, available: npt.NDArray[np.bool_]) -> None:
-        self._machine, self._spelled = machine, SpelledItems(machine, available)
+    def __init__(self, machine: Machine, available: npt.NDArray[np.bool_], special: bool = True) -> None:
+        self._machine, self._spelled, self._special = machine, SpelledItems(machine, available), special
         self._forget()
 
     def _forget(self) -> None:
@@ -220,7 +222,7 @@ class SpelledRows:
         if operation == CALL:
             return [int(machine.entries[first]), second]
         if operation == TOKEN:
-            return [second]
+            return [second] if self._special else []
         if operation in (TERMINAL, NAMES, COUNTED):
             return self._spelled.exits(place, first if operation == TERMINAL else 1)
         return []

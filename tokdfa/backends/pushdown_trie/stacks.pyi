@@ -1,4 +1,3 @@
 from tokdfa.backends.pushdown_trie.rows import Rows
 
-class Stacks(Rows):
-    """Rows, with the stacks of what a closure calls."""
+class Stacks(Rows): ...

@@ -46,26 +46,12 @@ class StateTable:
     @property
     def state_count(self) -> int: ...
     @property
-    def nbytes(self) -> int:
-        """Memory of the states in bytes."""
-    def touch(self, states: int) -> None:
-        """Write to the memory of so many states to come, so that no text waits for the system to hand out its pages."""
-    def make_room(self, states: int) -> None:
-        """Have room for so many states. Raises LimitExceeded."""
-    def reserve(self) -> int:
-        """The number of a new state whose row is UNKNOWN. Raises LimitExceeded."""
+    def nbytes(self) -> int: ...
+    def touch(self, states: int) -> None: ...
+    def reserve(self) -> int: ...
     def enter(
         self, table: Int32, byte_class: npt.NDArray[np.uint8], accepting: npt.NDArray[np.bool_], is_shortest: bool
-    ) -> int:
-        """Enter the states of an explicit automaton; the number of the first. Raises LimitExceeded.
-
-        `table`: int32, shape (states, classes), -1 where nothing goes on.
-        """
-    def add_lazy(self, automaton: LazyDfa, shortest: bool) -> int:
-        """Enter a lazy automaton; the state of the table that is its start. Raises LimitExceeded."""
-    def fill_row(self, state: int) -> None:
-        """Make the transitions of one state known. Raises LimitExceeded; it is UNKNOWN then."""
-    def fill_lazy(self, states: Int32) -> None:
-        """Make the transitions of those states that lazy automata own. Raises LimitExceeded; rows not made are
-        UNKNOWN.
-        """
+    ) -> int: ...
+    def add_lazy(self, automaton: LazyDfa, shortest: bool) -> int: ...
+    def fill_row(self, state: int) -> None: ...
+    def fill_lazy(self, states: Int32) -> None: ...

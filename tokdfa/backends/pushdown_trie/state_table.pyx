@@ -89,10 +89,6 @@ cdef class StateTable:
         """Write to the memory of so many states to come, so that no text waits for the system to hand out its pages."""
         self.transitions[256 * self.state_count : 256 * (self.state_count + states)] = 0
 
-    def make_room(self, int64_t states):
-        """Have room for so many states. Raises LimitExceeded."""
-        self.ensure(states)
-
     cdef int ensure(self, int64_t states) except -1:
         if states > MAX_STATES:
             raise LimitExceeded(

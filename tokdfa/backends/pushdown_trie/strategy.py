@@ -38,7 +38,7 @@ import io
 import time
 from dataclasses import astuple
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tokdfa.backends.base import CompiledConstraint, Option, Phases
 from tokdfa.backends.batch import fill_masks
@@ -59,7 +59,7 @@ from tokdfa.grammar.cfg import SchemaTexts
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from tokdfa.constraint import Constraint
@@ -153,10 +153,25 @@ class PushdownTrie(WithProper):
         phases = Phases()
         with phases.measure("load"):
             program, *_ = read_program(io.BytesIO(tables[0]))
-            cfg = _grammar_of(program, constraint)
+        return self._of_program(program, constraint, tables[1], phases)
+
+    def _of_program(
+        self, program: Program, constraint: Constraint, dropped: tuple[Dropped, ...], phases: Phases
+    ) -> CompiledConstraint:
+        """What a program that was saved is, with what matchers of its constraint have to remember."""
+        cfg, locations = None, None
+        with phases.measure("load"):
+            if program.longest:
+                from tokdfa.grammar.lark_reader import read_grammar
+
+                assert isinstance(constraint, Grammar)
+                cfg = read_grammar(constraint)
+            if isinstance(constraint, JsonSchema) and not self.settings["proper"]:
+                from tokdfa.json_schema.write.lower import remembered_locations
+
+                locations = remembered_locations(constraint)
         compiled = CompiledPushdown(constraint, self.vocab, program, self.settings, phases, cfg=cfg)
-        compiled.dropped = tables[1]
-        compiled.locations = _locations(constraint, self.settings)
+        compiled.dropped, compiled.locations = dropped, locations or ()
         return remembering(compiled)
 
 
@@ -192,46 +207,17 @@ class CompiledPushdown(PushdownTables):
 
         A schema with `uniqueItems` is lowered once more, to find out what matchers have to remember.
         """
+        from tokdfa.json_schema.read.document import Dropped
         from tokdfa.program.program_file import read_program
 
-        phases, vocab = Phases(), as_vocabulary(vocab)
+        phases = Phases()
         with phases.measure("load"):
             program, constraint, settings, dropped = read_program(path)
             try:
-                backend = PushdownTrie(vocab, **settings)
+                backend = PushdownTrie(as_vocabulary(vocab), **settings)
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
-            cfg = _grammar_of(program, constraint)
-        compiled = cls(constraint, backend.vocab, program, backend.settings, phases, cfg=cfg)
-        if dropped:
-            from tokdfa.json_schema.read.document import Dropped
-
-            compiled.dropped = tuple(Dropped(*one) for one in dropped)
-        backend.finish(compiled)
-        with phases.measure("load"):
-            compiled.locations = _locations(constraint, backend.settings)
-        loaded = remembering(compiled)
-        backend.finish(loaded)
-        return loaded
-
-
-def _locations(constraint: Constraint, settings: Mapping[str, Any]) -> Sequence[Location]:
-    """Where matchers of a constraint that is loaded have to remember items."""
-    if not isinstance(constraint, JsonSchema) or settings["proper"]:
-        return ()
-    from tokdfa.json_schema.write.lower import remembered_locations
-
-    return remembered_locations(constraint) or ()
-
-
-def _grammar_of(program: Program, constraint: Constraint) -> Cfg | None:
-    """The grammar of a program that was saved, if it is read by longest match."""
-    if not program.longest:
-        return None
-    from tokdfa.grammar.lark_reader import read_grammar
-
-    assert isinstance(constraint, Grammar)
-    return read_grammar(constraint)
+        return backend.finish(backend._of_program(program, constraint, tuple(Dropped(*one) for one in dropped), phases))
 
 
 @cache

@@ -1,9 +1,8 @@
 from tokdfa.backends.pushdown_trie.automaton_table import AutomatonTable
-from tokdfa.backends.pushdown_trie.row_divisions import RowDivisions, TrieParts
+from tokdfa.backends.pushdown_trie.row_divisions import RowDivisions
+from tokdfa.vocabulary.trie_nodes import FlatTrie
 
 SUBTREE: int
 
 class PushdownMasks(RowDivisions):
-    """Makes masks over one vocabulary, one at a time: under the lock of the vocabulary's pool."""
-
-    def __init__(self, trie: TrieParts, automata: AutomatonTable, end_tokens: tuple[int, ...]) -> None: ...
+    def __init__(self, flat: FlatTrie, automata: AutomatonTable, end_tokens: tuple[int, ...]) -> None: ...

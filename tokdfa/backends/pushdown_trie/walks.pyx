@@ -61,8 +61,8 @@ cdef enum:
 cdef class PushdownMasks(RowDivisions):
     """Makes masks over one vocabulary, one at a time: under the lock of the vocabulary's pool."""
 
-    def __init__(self, trie, automata, end_tokens):
-        RowDivisions.__init__(self, trie, automata)
+    def __init__(self, flat, automata, end_tokens):
+        RowDivisions.__init__(self, flat, automata)
         depths = self.depth_limit + 3
         self.rows.resize(depths)
         self.path.resize(depths)
