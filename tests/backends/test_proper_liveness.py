@@ -90,7 +90,7 @@ def compiled_grammar(tokenizer_name: str, grammar: str) -> CompiledEarley:
 def shared_liveness(tokenizer_name: str, grammar: str, lookahead: int) -> ProperLiveness:
     plain = compiled_grammar(tokenizer_name, grammar)
     states = proper_texts(plain.vocab).states
-    return ProperLiveness(plain.texts, states, lookahead, to_an_end=tokenizer_name == "mistral-v1")
+    return ProperLiveness(plain, states, lookahead, to_an_end=tokenizer_name == "mistral-v1")
 
 
 def filter_of(tokenizer_name: str, grammar: str, lookahead: int = 8) -> ProperFilter:
@@ -115,7 +115,7 @@ def check_all_masks(
     plain = EarleyTrie(vocabulary).compile(Grammar(grammar))
     assert isinstance(plain, CompiledEarley)
     compiled = proper_texts(vocabulary)
-    texts = plain.texts if bulk else MatcherSituations(plain.start())
+    texts = plain if bulk else MatcherSituations(plain.start())
     liveness = ProperLiveness(texts, compiled.states, lookahead, max_bytes)
     found = ProperFilter(plain.start(), compiled.start(), liveness)
     twin = PlainFilter(plain.start(), compiled.start(), lookahead)

@@ -210,11 +210,11 @@ class CompiledPushdown(PushdownTables):
         from tokdfa.json_schema.read.document import Dropped
         from tokdfa.program.program_file import read_program
 
-        phases = Phases()
+        phases, vocab = Phases(), as_vocabulary(vocab)
         with phases.measure("load"):
             program, constraint, settings, dropped = read_program(path)
             try:
-                backend = PushdownTrie(as_vocabulary(vocab), **settings)
+                backend = PushdownTrie(vocab, **settings)
             except (OptionError, UnknownNameError, TypeError) as error:
                 raise SavedIndexError(f"{path} has options that cannot be: {error}; make it again") from None
         return backend.finish(backend._of_program(program, constraint, tuple(Dropped(*one) for one in dropped), phases))
