@@ -312,6 +312,7 @@ OBJECTS = b'[{"a":1},{"a":1', b'[["a","b"],["a","b"', b'[[],{},[{"a":[]},[', b'[
         (unique({"type": "integer", "minimum": 0}), NUMBERS),
         (unique({"type": ["integer", "string"], "multipleOf": 1}, prefixItems=[{"type": "number"}]), NUMBERS),
         (unique({"type": "integer", "minimum": 0, "multipleOf": 5}), (*NUMBERS, b"[5,10.0,5")),
+        (unique({"type": ["integer", "string"], "pattern": "^(a|b)$"}), (b'["a","b', b'[1,"b",2,"a')),
         (unique({}), OBJECTS),
         (CLOSED, (b'[{"a":0,"b":"a"},{"a":0,"b":"',)),
     ],

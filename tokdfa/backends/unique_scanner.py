@@ -403,7 +403,7 @@ class Scanner:
         if self.holds or not state or state[-1][0] != ITEM or state[-1][1] != '"' or state[-1][2][1] != -1:
             return False
         _, number, count, _, _ = state[-2]
-        return count < MAX_REMEMBERED and self.locations[number].items(count).is_boundless
+        return count < MAX_REMEMBERED and self.locations[number].items(count).endless
 
     def watched(self, state: State) -> frozenset[int]:
         """The bytes that may be refused, or lead to one that may, among those that a strategy may allow."""
