@@ -28,7 +28,7 @@ LONG = [
     *(b'","', b'["', b'"]', b'a"', b"b,", b"1,", b",1", b"0,0", b'["a","a"', b'["a","b"', b"\\u0061", b'"a","b","a"'),
     *(b"true,", b'", "', b'"],["', b'","b","b"', b'b","b"', b'","c","b"', b'",\n', b'\\","', b'\\","b"', b'","b"'),
     *(b'","b', b'"],"', b',"', b'",1,"', b'","b",1'),
-    *(b",-", b"-0", b"1e", b"e0", b".5", b".0", b"1.", b"0.0", b"0,-", b" ,1"),
+    *(b",-", b"-0", b"27", b"1e", b"e0", b".5", b".0", b"1.", b"0.0", b"0,-", b" ,1"),
 ]  # fmt: skip
 VOCAB = Vocabulary([*(bytes([byte]) for byte in range(256)), *LONG, b""], end_tokens=[256 + len(LONG)])
 END = 256 + len(LONG)
@@ -310,6 +310,8 @@ OBJECTS = b'[{"a":1},{"a":1', b'[["a","b"],["a","b"', b'[[],{},[{"a":[]},[', b'[
         (unique({"type": ["array", "string"], "items": {"type": "string"}}), STRINGS),
         (unique({"type": "number"}), NUMBERS),
         (unique({"type": "integer", "minimum": 0}), NUMBERS),
+        (unique({"type": "number", "minimum": -5}), (*NUMBERS, b"[-2,-17", b"[0,-3,-0")),
+        (unique({"type": "number", "maximum": 5}), (*NUMBERS, b"[2,17", b"[0,-3,-3")),
         (unique({"type": ["integer", "string"], "multipleOf": 1}, prefixItems=[{"type": "number"}]), NUMBERS),
         (unique({"type": "integer", "minimum": 0, "multipleOf": 5}), (*NUMBERS, b"[5,10.0,5")),
         (unique({"type": ["integer", "string"], "pattern": "^(a|b)$"}), (b'["a","b', b'[1,"b",2,"a')),

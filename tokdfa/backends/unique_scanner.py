@@ -419,8 +419,10 @@ class Scanner:
         kind, (_, former_state, _, former), text = top[1:]
         _, number, count, _, seen = state[-2]
         if kind == "0" and former_state < 0 and b"." not in text and count < MAX_REMEMBERED and not _has_long(seen):
-            # neither its end nor a comma is refused; tokens with points, exponents and commas are read as a whole
-            return NO_BYTES if self.locations[number].items(count).is_boundless else WITHIN[kind]
+            # neither a digit nor its end nor a comma is refused; points and exponents stand in tokens read as a whole
+            location = self.locations[number]
+            is_free = location.items(count - 1).takes_digits(text[:1] == b"-") and location.items(count).is_boundless
+            return NO_BYTES if is_free else WITHIN[kind]
         if kind in "0a":
             return WITHIN[kind]  # a comma may follow, or the exponent of a number
         if former_state < 0:

@@ -94,6 +94,14 @@ class Items:
             for numbers in self.number_sets
         )
 
+    def takes_digits(self, is_negative: bool) -> bool:
+        """Whether a number without a point may go on with any digit, though numbers have no exponents here."""
+        return any(
+            numbers in (ANY_NUMBER, INTEGERS, PLAIN_INTEGERS)
+            or (numbers.high is None and not (is_negative or self.digits or numbers.multiples or numbers.not_multiples))
+            for numbers in self.number_sets
+        )
+
     @property
     def may_wait(self) -> bool:
         """Whether no limit refuses the automata, which then are made when a text has such items."""
