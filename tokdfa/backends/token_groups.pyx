@@ -57,7 +57,7 @@ def group_tokens(const int32_t[::1] tokens not None, const int32_t[::1] keys not
 cdef class Followers:
     """The tokens that both allow after those of a group, in the same piece: known to go on, and not yet tried.
 
-    What was tried in vain is in neither. Whoever has one calls it under a lock.
+    Tokens tried in vain are in neither. The caller holds a lock.
     """
 
     cdef AdjacentPairs pairs
