@@ -9,7 +9,9 @@ stands beside the strategy's state, whose masks are shared and know nothing of i
 Masks. A token is refused if some byte of it is. Tokens are walked along the trie as long as a byte could be refused, by
 the bytes that matter (`Scanner.watched`); what is beyond, in the midst of a name or an item that none before it begins
 with, can only be refused if a token ends it and has another one behind a comma, so just these tokens are read as a
-whole, what they begin with alike once; with items that are arrays or objects those with a closing bracket, too.
+whole (`tokdfa.backends.unique_tokens`), what they begin with alike once; with items that are arrays or objects those
+with a closing bracket, too. Numbers have no exponents where items differ, so where a strategy allows a digit that leads
+to none without one, they are walked to their end.
 
 Dead ends. Of names without end there is always another one, if the vocabulary has a letter or digit by itself. If it
 has not, or a schema limits names (`tokdfa.json_schema.solve.object_plan`), or only proper sequences are allowed, then a

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tokdfa.grammar.lexer_components import Components
 
-#: What an entry of the table of components takes.
+#: Work (`tokdfa.core.budget`) of an entry of the table of components, in nanoseconds.
 NS_PER_ENTRY = 10
 
 
