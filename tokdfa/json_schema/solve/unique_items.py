@@ -86,16 +86,23 @@ class Items:
     @cached_property
     def is_boundless(self) -> bool:
         """Whether there always is another scalar, however many of those that are remembered there were."""
-        if self.digits and 10**self.digits <= MAX_REMEMBERED:
-            return self.endless
-        return self.endless or any(
-            numbers in (ANY_NUMBER, INTEGERS, PLAIN_INTEGERS)
-            or (not self.digits and (numbers.low is None or numbers.high is None))  # what divides them is periodic
-            for numbers in self.number_sets
-        )
+        return self.endless or any(map(self._has_many, self.number_sets))
+
+    def _has_many(self, numbers: NumberSet) -> bool:
+        """Whether a set has more numbers than are remembered, which is seen at once."""
+        if not self.digits:  # what divides them is periodic
+            return numbers.low is None or numbers.high is None
+        is_divided = numbers.multiples or numbers.not_multiples
+        longest = 10 ** (self.digits - 1)  # the least integer of so many digits, of which there are nine times as many
+        is_open = numbers.high is None and (numbers.low is None or numbers.low < longest)
+        return longest > MAX_REMEMBERED and is_open and numbers.integer is not False and not is_divided
 
     def takes_digits(self, is_negative: bool) -> bool:
-        """Whether a number without a point may go on with any digit, though numbers have no exponents here."""
+        """Whether a number without a point may go on with any digit that a strategy allows, though numbers have no
+        exponents here.
+        """
+        if self.natural and all(numbers.integer or numbers.plain for numbers in self.number_sets):
+            return True  # they have none anywhere
         return any(
             numbers in (ANY_NUMBER, INTEGERS, PLAIN_INTEGERS)
             or (numbers.high is None and not (is_negative or self.digits or numbers.multiples or numbers.not_multiples))
