@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from tests.json_schema.schemas import library_validator
 from tests.json_schema.test_lower import accepts, machine_of, random_text
 from tokdfa.constraint import JsonSchema
-from tokdfa.errors import SchemaUnsupported
+from tokdfa.errors import EmptyLanguageError, SchemaUnsupported
+from tokdfa.json_schema.solve import clauses, shape_builder
 from tokdfa.json_schema.write.lower import lower_schema
 
 if TYPE_CHECKING:
@@ -66,6 +68,14 @@ def _open_one_of(count: int) -> dict[str, Any]:
     return {"type": "object", "properties": {f"b{k}": {} for k in range(count)}, "oneOf": branches}
 
 
+def _closed_one_of(count: int) -> dict[str, Any]:
+    """Branches without a tag, of which all but one are closed."""
+    branches = [
+        {"properties": {f"a{k}": STRING, f"b{k}": INTEGER}, "additionalProperties": k == 0} for k in range(count)
+    ]
+    return {"type": "object", "properties": {name: {} for name in _pairs(count)}, "oneOf": branches}
+
+
 def _tagged_one_of(count: int) -> dict[str, Any]:
     """The tag is required outside of the branches, which overlap by themselves."""
     branches = [{"properties": {"t": {"const": f"v{k}"}, f"x{k}": INTEGER}} for k in range(count)]
@@ -111,7 +121,7 @@ SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
     shape.__name__[1:]: shape
     for shape in (
         *(_tagged, _tagged_by_numbers, _independent, _dependent),
-        *(_open_one_of, _tagged_one_of, _not_tagged, _unevaluated),
+        *(_open_one_of, _closed_one_of, _tagged_one_of, _not_tagged, _unevaluated),
     )
 }
 
@@ -177,6 +187,51 @@ def test_one_of_many_branches_of_which_some_overlap(order: Literal["schema", "an
         text = random_text(machine, draw)
         assert not text or library.is_valid(json.loads(text)), (schema, text)
     assert min(found[True], found[False]) >= 20, found
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("multiplied", [0, shape_builder.FEW_BRANCHES])
+def test_closed_branches(order: Literal["schema", "any"], multiplied: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All objects of five names and two values, where nothing is multiplied out, and where few branches are."""
+    monkeypatch.setattr(shape_builder, "FEW_BRANCHES", multiplied)
+    monkeypatch.setattr(shape_builder, "MULTIPLIED", 0 if multiplied else clauses.MULTIPLIED)
+    monkeypatch.setattr(clauses, "MULTIPLIED", multiplied)
+    draw, found = random.Random(f"{order} {multiplied}"), Counter[tuple[str, bool]]()
+    objects = [
+        {name: value for name, value in zip("abcyz", values, strict=True) if value is not None}
+        for values in product((None, 1, "v"), repeat=5)
+    ]
+    for _ in range(40):
+        branches = []
+        for _ in range(draw.randint(2, 5)):
+            names = draw.sample("abc", draw.randrange(4))
+            branch = {
+                "properties": {name: draw.choice([STRING, {}, {}]) for name in names},
+                "required": draw.sample(names, draw.randrange(len(names) + 1) // 2),
+                "additionalProperties": draw.choice([False, False, False, True]),
+            }
+            branches.append(branch if draw.random() < 0.8 else {"not": branch})
+        keyword = draw.choice(["oneOf", "oneOf", "allOf"])
+        rule = {keyword: branches if keyword == "oneOf" else [{"not": branch} for branch in branches]}
+        more = draw.choice([{}, {"additionalProperties": False}, {"minProperties": 2}, {"maxProperties": 2}])
+        declared = "abc" if order == "schema" else draw.sample("abc", draw.randrange(3))
+        schema = {"type": "object", "properties": {name: {} for name in declared}, **more, **rule}
+        library = library_validator(schema)
+        try:
+            machine = machine_of(schema, order=order)
+        except EmptyLanguageError:
+            assert not any(map(library.is_valid, objects)), schema
+            continue
+        for value in draw.sample(objects, 60):
+            members = list(value.items())
+            if order == "any":
+                draw.shuffle(members)
+            expected = library.is_valid(value)
+            assert accepts(machine, json.dumps(dict(members))) == expected, (schema, members)
+            found[keyword, expected] += 1
+        text = random_text(machine, draw)
+        assert not text or library.is_valid(json.loads(text)), (schema, text)
+    assert len(found) == 4, found
 
 
 def test_guesses_about_one_member_are_bounded() -> None:

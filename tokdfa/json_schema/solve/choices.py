@@ -12,6 +12,9 @@ once, so hundreds of schemas that look at a tag come to one guess for each tag.
 Where exactly one of many branches holds (`ObjectClause.exactly`), each branch is a choice between what it asks for and
 what breaks it. As soon as one must hold, all others must be broken.
 
+What breaks a closed object is a name that it does not list (`ObjectClause.one_outside`): the first one that comes
+settles the choice.
+
 Cost: O(what the alternatives say) to prepare; of a member, what is said about its name, times the guesses.
 """
 
@@ -30,7 +33,7 @@ from tokdfa.json_schema.solve.object_plan import kind_state, value_state
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokdfa.json_schema.solve.clauses import ObjectClause
+    from tokdfa.json_schema.solve.clauses import ObjectClause, Scope
     from tokdfa.json_schema.solve.object_plan import ObjectPlan
     from tokdfa.json_schema.solve.oracle import Oracle
 
@@ -40,6 +43,16 @@ MAX_GUESSES = 1_000
 Open = tuple[int, ...]
 #: What is said about a member: (choice, [(state of its value, bits of the alternatives that ask for it)], other bits).
 Speakers = list[tuple[int, list[tuple[State, int]], int]]
+
+
+def choices_of(oracle: Oracle, clause: ObjectClause, plan: ObjectPlan, any_order: bool) -> Choices:
+    """The choices of a clause, made once for a plan: whether an object has a value is asked before it is written."""
+    made_by, found = oracle.chosen.get(clause, (None, None))
+    if made_by != (plan, any_order):
+        found = Choices(oracle, clause, plan, any_order)
+        oracle.chosen[clause] = (plan, any_order), found
+    assert isinstance(found, Choices)
+    return found
 
 
 class Choices:
@@ -61,8 +74,14 @@ class Choices:
         #: The same of names that must have been before it holds whatever comes; -1: it never does before the end.
         self._spoken: list[list[int]] = []
         declared = len(plan.names) - plan.remembered
+        #: Stands in the bits of names for all kinds.
+        self.kinds_bit = 1 << len(plan.names)
+        #: Member -> (choice, bits of the alternatives that ask for a name outside of a scope, as this one is).
+        self._outside: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        #: For each choice and alternative the bits of names that bring it nearer.
+        self._useful: list[list[int]] = []
         for place, choice in enumerate(clause.choices):
-            bits, required, spoken = 0, [], []
+            bits, required, spoken, useful = 0, [], [], []
             for number, alternative in enumerate(choice):
                 needed = mentioned = 0
                 for name in alternative.required:
@@ -77,11 +96,20 @@ class Choices:
                         by_state = said[member].setdefault(place, {})
                         by_state[state] = by_state.get(state, 0) | 1 << number
                         mentioned = mentioned | 1 << member if 0 <= member < declared and mentioned >= 0 else -1
+                useful.append(needed)
+                if alternative.one_outside is not None:
+                    bits ^= 1 << number
+                    needed, mentioned = self.kinds_bit, -1  # which never passes: it holds once it is settled
+                    for member in self._members_outside(alternative.one_outside, plan):
+                        bits |= 1 << number
+                        useful[number] |= 1 << member if member >= 0 else self.kinds_bit
+                        self._outside[member].append((place, 1 << number))
                 required.append(needed)
                 spoken.append(-1 if mentioned < 0 else mentioned | needed)
             settled = [number for number in range(len(choice)) if bits >> number & 1 and spoken[number] == 0]
             start.append(self._settled(place, settled[0]) if settled else bits or -1)
             self._required.append(required)
+            self._useful.append(useful)
             self._spoken.append(spoken)
         #: Whether some choice has no alternative left from the start.
         self.impossible = -1 in start
@@ -131,8 +159,17 @@ class Choices:
         for name in names:
             yield index[name], value_state(self._oracle, alternative, name)
 
+    @staticmethod
+    def _members_outside(scope: Scope, plan: ObjectPlan) -> list[int]:
+        """The members whose names are not among a scope's properties."""
+        spend(LOOKUP_WORK * (len(plan.names) + len(plan.kinds)))
+        found = [k for k, name in enumerate(plan.names) if name not in scope.properties]
+        return found + [~k for k in range(len(plan.kinds))]
+
     def claims(self, member: int, left: Open, value: State) -> list[tuple[State, Open]]:
         """The guesses about a member's value, which is in `value`: what it is in, and what is left then."""
+        if member in self._outside:
+            left = _changed(left, tuple([(place, 0) for place, bits in self._outside[member] if left[place] & bits]))
         found: list[tuple[State, tuple[tuple[int, int], ...]]] = [(value, ())]
         for place, asked, others in self._speakers.get(member, ()):
             here = left[place]
@@ -232,7 +269,7 @@ class Choices:
         for place, bits in enumerate(left):
             if not bits:
                 continue
-            kept = [a for a in _bits(bits) if not self._required[place][a] & ~passed]
+            kept = [a for a in _bits(bits) if not self._required[place][a] & ~(passed | self.kinds_bit)]
             if not kept:
                 return None
             settled = [a for a in kept if self._spoken[place][a] >= 0]
@@ -240,12 +277,12 @@ class Choices:
         return self._decided(tuple(found))
 
     def needed(self, left: Open, passed: int) -> tuple[int, int]:
-        """Bits of the names that are required by all alternatives of some choice, or only some, beside `passed`."""
+        """Bits of the names that bring all alternatives of some choice nearer, or only some, beside `passed`."""
         spend(LOOKUP_WORK * len(left))
         urgent = useful = 0
         for place, bits in enumerate(left):
             if bits:
-                missing = [self._required[place][a] & ~passed for a in _bits(bits)]
+                missing = [self._useful[place][a] & ~passed for a in _bits(bits)]
                 asked = reduce(or_, missing)
                 useful |= asked
                 if all(missing):

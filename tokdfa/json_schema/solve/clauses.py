@@ -123,8 +123,18 @@ class ObjectClause(NamedTuple):
 
     @property
     def is_simple(self) -> bool:
-        """Whether it says which names are there, and what their values are, and nothing else."""
-        return not (self.names or self.demands or self.choices or self.least or self.most is not None)
+        """Whether it says which names are there, and what their values are, and nothing else; or `one_outside`."""
+        if self.demands:
+            return self.one_outside is not None
+        return not (self.names or self.choices or self.least or self.most is not None)
+
+    @property
+    def one_outside(self) -> Scope | None:
+        """The scope of which it says that a member has a name that the properties are not about, if that is all."""
+        if len(self.demands) != 1 or self != ObjectClause(demands=self.demands):
+            return None
+        pattern, names, scope, value = self.demands[0]
+        return None if pattern is not None or names or value or scope is None or scope.patterns else scope
 
     def intersect(self, other: ObjectClause) -> ObjectClause:
         """Both."""

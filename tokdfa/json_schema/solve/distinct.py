@@ -21,7 +21,7 @@ from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.read.document import DRAFT_7, DRAFT_2020, NESTED, Dropped, Node, escape_key
 from tokdfa.json_schema.read.keyword_names import ARRAY_KEYWORDS, MEMBER_KEYWORDS
-from tokdfa.json_schema.solve.choices import Choices
+from tokdfa.json_schema.solve.choices import choices_of
 from tokdfa.json_schema.solve.clauses import EVERYTHING, LOOKUP_WORK, intersect_states
 from tokdfa.json_schema.solve.complement import negations
 from tokdfa.json_schema.solve.object_plan import MAX_REMEMBERED, plan_object
@@ -109,7 +109,7 @@ class Parts:
     def members(self, clause: ObjectClause, plan: ObjectPlan) -> Iterator[Part]:
         """The members of objects of a clause."""
         has_room = plan.room is None or plan.room > 0
-        choices = Choices(self.shape_builder, clause, plan, any_order=False) if clause.choices else None
+        choices = choices_of(self.shape_builder, clause, plan, any_order=False) if clause.choices else None
 
         def guesses(member: int, value: State) -> list[State]:
             found = [(value, ())] if choices is None else choices.claims(member, choices.start, value)

@@ -204,7 +204,7 @@ class Listed:
 
     def _says_nothing(self, alternative: ObjectClause, clause: ObjectClause) -> bool:
         """Whether an alternative holds wherever a clause does, as far as that is listed."""
-        if not set(clause.required).issuperset(alternative.required):
+        if alternative.demands or not set(clause.required).issuperset(alternative.required):
             return False
         for scope in alternative.scopes:
             if scope.patterns or scope.additional:

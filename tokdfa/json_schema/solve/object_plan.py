@@ -132,9 +132,10 @@ def declared_names(clause: ObjectClause) -> list[str]:
         _merge(found, [[name for scope in each.scopes for name in scope.properties] for each in choice])
     for choice in ((clause,), *clause.choices):
         _merge(found, [each.required for each in choice])
-    for demand in clause.demands:
-        if demand.scope is not None:
-            found.update(dict.fromkeys(demand.scope.properties))
+    for choice in ((clause,), *clause.choices):
+        for demand in (demand for each in choice for demand in each.demands):
+            if demand.scope is not None:
+                found.update(dict.fromkeys(demand.scope.properties))
     return list(found)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
-from tokdfa.json_schema.solve.choices import Choices, Open
+from tokdfa.json_schema.solve.choices import Open, choices_of
 from tokdfa.json_schema.solve.clauses import State, intersect_states
 from tokdfa.json_schema.solve.ends import Ends, TooManyStates
 
@@ -67,7 +67,7 @@ class ObjectStates:
         self.all_required = sum(1 << k for k, needed in enumerate(plan.required) if needed)
         #: Members are counted up to here.
         self.cap = plan.least if plan.most is None else plan.most
-        self.choices = Choices(oracle, clause, plan, any_order) if clause.choices else None
+        self.choices = choices_of(oracle, clause, plan, any_order) if clause.choices else None
         self.start = Members(0, 0, 0, self.choices.start if self.choices else ())
         #: Whether names come in any order, and nothing but them decides what may follow, and that is never a dead end.
         self.is_free = any_order and plan.most is None and not clause.demands and self.choices is None
@@ -98,13 +98,13 @@ class ObjectStates:
         return position if self.any_order else (1 << min(position, self.declared)) - 1
 
     def _all_moves(self, state: Members, only: int = -1) -> Iterator[Move]:
-        """The moves from a state, dead ends among them; `only`: bits of names, if others and kinds are left out."""
+        """The moves from a state, dead ends among them; `only`: bits of names and of kinds, if others are left out."""
         plan = self.plan
         if plan.most is not None and state.members >= plan.most:
             return
         for k, position, left in self._free(state, only):
             yield from self._members(k, plan.states[k], plan.demands[k], position, state._replace(left=left))
-        if only >= 0 or not plan.kinds:
+        if not plan.kinds or (self.choices is not None and not only & self.choices.kinds_bit):
             return
         if self.any_order or self.names_done(state.position):
             position = state.position if self.any_order else max(state.position, self.declared)
@@ -149,7 +149,7 @@ class ObjectStates:
             yield from self._claims(member, value, value, demands, position, state)
             return
         for guess, left in self.choices.claims(member, state.left, value):
-            if member >= 0:
+            if member >= 0:  # what a kind says, `claims` has seen
                 after = self.choices.after(member, left, position)
                 if after is None:
                     continue

@@ -105,6 +105,8 @@ class Oracle(ABC):
         self.possible: set[ArrayClause | ObjectClause] = set()
         #: Plans that were made before their objects are written.
         self.plans: dict[ObjectClause, Any] = {}
+        #: The choices of a clause (`tokdfa.json_schema.solve.choices`) that were made last, and what of.
+        self.chosen: dict[ObjectClause, Any] = {}
 
     @cached_property
     def listed(self) -> Listed:

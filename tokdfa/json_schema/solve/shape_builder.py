@@ -289,7 +289,10 @@ class ShapeBuilder(Emptiness):
             branches = [
                 (shape.objects, self.negated(state).objects) for shape, state in zip(shapes, states, strict=True)
             ]
-            if all(is_choice((*inside, *outside)) and inside and outside for inside, outside in branches):
+            if all(
+                inside and outside and is_choice((*inside, *outside)) and not any(each.demands for each in inside)
+                for inside, outside in branches
+            ):
                 return [Shape(objects=(exactly_one(branches),))]
         for first, second in pairs:
             spend(PAIR_WORK)
