@@ -77,7 +77,13 @@ def draw(count: int, seed: int) -> list[tokdfa.Constraint]:
     anything = st.one_of(json_schemas(), json_schemas(), grammars(), patterns().map(tokdfa.Regex))
 
     @with_seed(seed)
-    @settings(max_examples=2_000, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=2_000,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     @given(anything)
     def collect(constraint: tokdfa.Constraint) -> None:
         found[constraint] = None

@@ -45,10 +45,11 @@ class Dfa:
         states, classes = transitions.shape
         if byte_class.shape != (256,):
             raise AutomatonError(f"byte_class has shape (256,), not {byte_class.shape}")
-        if not np.array_equal(np.unique(byte_class), np.arange(classes)):
+        used = sorted(set(byte_class.tolist()))
+        if used != list(range(classes)):
             raise AutomatonError(
                 f"transitions has {classes} columns, so byte_class must use exactly the classes 0..{classes - 1}; "
-                f"it uses {np.unique(byte_class).tolist()}. Build from a table by bytes with Dfa.from_table"
+                f"it uses {used}. Build from a table by bytes with Dfa.from_table"
             )
         if accepting.shape != (states,):
             raise AutomatonError(f"there are {states} states, but accepting has shape {accepting.shape}")

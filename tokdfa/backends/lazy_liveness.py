@@ -40,7 +40,7 @@ class LazyLiveness:
     def __init__(self, automaton: LazyDfa, available: npt.NDArray[np.bool_]) -> None:
         self._automaton, self._available = automaton, available
         self._bounds = ShortestTexts(automaton.store, available)
-        self._columns = np.unique(automaton.byte_class[available]).astype(np.int64)
+        self._columns = np.array(sorted(set(automaton.byte_class[available].tolist())), dtype=np.int64)
         self._search = CoaccessibleSearch(
             self._successors,
             lambda state: bool(automaton.accepting[state]),
@@ -85,5 +85,5 @@ class LazyLiveness:
         automaton, row = self._automaton, state * self._automaton.class_count
         spend(NS_PER_ROW)
         automaton.fill_row(row)
-        reached = np.unique(automaton.transitions[row + self._columns])
-        return [target // automaton.class_count for target in reached[reached >= 0].tolist()]
+        reached = set(automaton.transitions[row + self._columns].tolist())
+        return [target // automaton.class_count for target in sorted(reached) if target >= 0]

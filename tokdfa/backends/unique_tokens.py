@@ -121,18 +121,23 @@ def suspect_tokens(vocab: Vocabulary) -> SuspectTokens:
 
 def _tokens_with(vocab: Vocabulary, signs: bytes, behind_first: bool = False) -> npt.NDArray[np.int64]:
     """The tokens with one of some signs, `behind_first`: behind their first byte."""
-    is_sign = np.zeros(256, dtype=np.bool_)
-    is_sign[list(signs)] = True
-    found = np.flatnonzero(is_sign[vocab.byte_data])
+    found = np.flatnonzero(_is_one_of(signs)[vocab.byte_data])
     tokens = np.searchsorted(vocab.offsets, found, side="right") - 1
     return np.unique(tokens[found > vocab.offsets[tokens]] if behind_first else tokens)
+
+
+def _is_one_of(signs: bytes) -> npt.NDArray[np.bool_]:
+    """For each byte whether it is one of some."""
+    found = np.zeros(256, dtype=np.bool_)
+    found[list(signs)] = True
+    return found
 
 
 def _tokens_behind_numbers(vocab: Vocabulary) -> npt.NDArray[np.int64]:
     """The tokens that have a point or an E behind a digit, or first, and those that go on behind a comma."""
     data = vocab.byte_data
-    found = np.flatnonzero(np.isin(data, list(b"eE.,")))
+    found = np.flatnonzero(_is_one_of(b"eE.,")[data])
     tokens = np.searchsorted(vocab.offsets, found, side="right") - 1
-    is_digit, is_first = np.isin(data[found - 1], list(b"0123456789")), found == vocab.offsets[tokens]
+    is_digit, is_first = _is_one_of(b"0123456789")[data[found - 1]], found == vocab.offsets[tokens]
     goes_on = (data[found] != COMMA) | (vocab.offsets[tokens + 1] - vocab.offsets[tokens] > 1)
     return np.unique(tokens[is_digit | (is_first & goes_on)])

@@ -157,7 +157,7 @@ class AutomatonTable(StateTable):
         """Make the automaton for whose start a state stands; the row of the start becomes that of the state, too."""
         start = self._make(self._waiting[state])
         if self.transitions[256 * start] == UNKNOWN:
-            self.fill_lazy(np.array([start], dtype=np.int32))
+            self.fill_lazy([start])
         self.transitions[256 * state : 256 * state + 256] = self.transitions[256 * start : 256 * start + 256]
         self.flags[state], self.reads[state] = self.flags[start], self.reads[start]
         self._start_for[state] = start
@@ -174,7 +174,7 @@ class AutomatonTable(StateTable):
         if self.has_all_bytes:
             self.spelled.update(dict.fromkeys(entered, True))
         else:
-            spelled = _spelled(table, accepting, np.unique(automaton.byte_class[self.available]))
+            spelled = _spelled(table, accepting, sorted(set(automaton.byte_class[self.available].tolist())))
             self.spelled.update(zip(entered, spelled[starts].tolist(), strict=True))
         return entered
 
@@ -200,15 +200,14 @@ class AutomatonTable(StateTable):
             self.characters[start, [STATES, MOST]] = len(found.least), found.least.max()
         return start
 
-    def fill_rows(self, states: Sequence[int] | Int32) -> None:
+    def fill_rows(self, states: Sequence[int]) -> None:
         """Make the transitions of states of lazy automata, all at once, and automata whose starts are asked for. Raises
         LimitExceeded; what was not made is UNKNOWN still.
         """
-        wanted = np.array(states, dtype=np.int32)
         if self._waiting:
-            for state in self._waiting.keys() & wanted.tolist():
+            for state in self._waiting.keys() & states:
                 self._make_waiting(state)
-        self.fill_lazy(wanted)
+        self.fill_lazy(states)
 
     def class_of(self, state: int) -> int:
         """The state that stands for the division class of this one."""
@@ -244,7 +243,7 @@ class AutomatonTable(StateTable):
         return self._explicit[bisect_right(self._explicit, state, key=lambda automaton: automaton.first) - 1]
 
 
-def _spelled(table: Int32, accepting: Bools, available: npt.NDArray[np.uint8]) -> Bools:
+def _spelled(table: Int32, accepting: Bools, available: list[int]) -> Bools:
     """From which states on every state can reach an end by bytes of the classes `available`. O(transitions)."""
     ends = leading_to(table[:, available], accepting)
     return ~leading_to(table, ~ends)

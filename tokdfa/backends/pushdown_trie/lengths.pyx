@@ -53,9 +53,8 @@ class TokenLengths:
             characters=characters,
         )
         begun, closing = (np.zeros(self.trie.depth_limit + 2, dtype=np.bool_) for _ in range(2))
-        begun[0] = True
         for state in range(automaton.state_count):
-            begun[count_characters(self.trie, state, states, closing)[: self.trie.size]] = True
+            begun[count_characters(self.trie, state, states, closing)[1]] = True
         begun |= closing
         counts, closings = np.flatnonzero(begun), np.flatnonzero(closing)
         lefts, needs = np.arange(counts.max()), np.arange(closings.max(initial=0) + 1)
@@ -72,9 +71,8 @@ class TokenLengths:
         known = self._counts.get(state)
         if known is None:
             closing = np.zeros(self.trie.depth_limit + 2, dtype=np.bool_)
-            counts = count_characters(self.trie, state, self._automata, closing)
-            known = self._counts[state] = counts, np.unique(counts)
-            self.nbytes += counts.nbytes
+            known = self._counts[state] = count_characters(self.trie, state, self._automata, closing)
+            self.nbytes += known[0].nbytes
         counts, numbers = known
         left = int(numbers[max(0, int(np.searchsorted(numbers, left, side="right")) - 1)])
         key = state, left
@@ -98,7 +96,8 @@ class TokenLengths:
 
 def count_characters(FlatTrie trie not None, int32_t start, states, closing):
     """How many characters each token begins from a state on, and an end needs then; 0 where the string is not open
-    any more; the last entry means nothing: int16. `closing`: marked by how many stand before a quote.
+    any more; the last entry means nothing: int16. And which numbers these are, in order, 0 among them. `closing`:
+    marked by how many stand before a quote.
     """
     counts = np.zeros(trie.size + 1, dtype=np.int16)
     cdef int16_t[::1] out = counts
@@ -108,8 +107,10 @@ def count_characters(FlatTrie trie not None, int32_t start, states, closing):
     cdef uint8_t[::1] before_quote = closing.view(np.uint8)
     cdef vector[int32_t] path
     cdef vector[int16_t] begun
+    cdef vector[uint8_t] met
     cdef uint64_t here = 0, node, depth
-    cdef int64_t state, target
+    cdef int64_t state, target, number
+    met.push_back(True)
     path.resize(trie.depth_limit + 2)
     begun.resize(trie.depth_limit + 2)
     path[0] = start
@@ -125,6 +126,11 @@ def count_characters(FlatTrie trie not None, int32_t start, states, closing):
             continue
         path[depth + 1] = <int32_t>target
         begun[depth + 1] = <int16_t>(begun[depth] + characters[state, BEGINS])
-        out[node >> 43] = <int16_t>(begun[depth + 1] + characters[target, LEAST])
+        number = begun[depth + 1] + characters[target, LEAST]
+        out[node >> 43] = <int16_t>number
+        if <int64_t>(node >> 43) != trie.size:
+            if number >= <int64_t>met.size():
+                met.resize(number + 1)
+            met[number] = True
         here += 1
-    return counts
+    return counts, np.array([number for number in range(<int64_t>met.size()) if met[number]], dtype=np.int64)

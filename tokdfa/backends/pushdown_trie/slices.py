@@ -73,7 +73,7 @@ PATTERNS = (
 #: Pairs of states that are followed at most; then the slice is not used.
 MAX_PAIRS = 256
 #: A slice is made for a state that can read so many bytes of it. At most so many automata of slices are made at once,
-#: at 1 ms each; the slices of the others are left to states that come later.
+#: at 1 ms each, and one slice, at 3 ms; the others are left to states that come later.
 FIRST_BYTES, BEGUN_AT_ONCE = 8, 3
 #: Slices of fewer tokens are not used.
 LEAST_TOKENS = 1_024
@@ -135,15 +135,16 @@ class Slices:
         automata, here = self._automata, state & STATE_PART
         if automata.transitions[256 * here] == UNKNOWN:
             automata.fill_row(here)
-        left, begun = ~self._bytes_of(here), 0
+        left, begun, may_make = ~self._bytes_of(here), 0, not state & OWN
         for pattern in reversed(PATTERNS):
             is_made = pattern in self.made
             if not is_made and pattern not in self._starts:
                 begun += 1
-            if begun > BEGUN_AT_ONCE or (state & OWN and not is_made) or self._start(pattern)[1] & left:
+            if begun > BEGUN_AT_ONCE or not (is_made or may_make) or self._start(pattern)[1] & left:
                 continue
             if not is_made and not self.reads(state, self._start(pattern)[0], FIRST_BYTES):
                 continue
+            may_make &= is_made
             found = self._slice(pattern)
             if found is not None and self.reads(state, found.state, found.longest):
                 return found.division

@@ -231,16 +231,21 @@ cdef class StateTable:
         raise NotImplementedError
 
     def fill_lazy(self, states):
-        """Make the transitions of those states (int32) that lazy automata own; rows that are known stay as they are.
+        """Make the transitions of those states that lazy automata own; rows that are known stay as they are.
 
         Raises LimitExceeded; rows that were not made are UNKNOWN.
         """
-        cdef const int32_t[::1] chosen
-        states = np.unique(states)
-        owners = self.owner[states]
-        for number in np.unique(owners[owners >= 0]).tolist():
-            chosen = states[owners == number]
-            self.fill_of(number, &chosen[0], chosen.shape[0])
+        cdef vector[int32_t] chosen
+        cdef int32_t state
+        by_owner = {}
+        for state in sorted(set(states)):
+            if not 0 <= state < self.state_count:
+                raise IndexError(f"there is no state {state}")
+            if self.owner_of[state] >= 0:
+                by_owner.setdefault(self.owner_of[state], []).append(state)
+        for number, own in by_owner.items():
+            chosen = own
+            self.fill_of(number, chosen.data(), chosen.size())
 
     cdef int fill_of(self, int32_t number, const int32_t* states, size_t count) except -1:
         """Make the transitions of different states of one automaton."""
