@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -31,6 +32,34 @@ def run(*arguments: str) -> str:
 
 def test_children_of_a_process_whose_threads_compile() -> None:
     assert "40 of 40" in run("-m", "tests.forking", "40", "60")
+
+
+@pytest.mark.parametrize("released_at", [1, locks.LOOKS, None])
+def test_who_finds_a_lock_busy_rests_before_it_queues(released_at: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, held, release, rests = locks.new_lock(), threading.Event(), threading.Event(), list[float]()
+
+    def hold() -> None:
+        with lock, lock:
+            held.set()
+            release.wait(30)
+
+    holder = threading.Thread(target=hold)
+
+    def rest(seconds: float) -> None:
+        rests.append(seconds)
+        if len(rests) == released_at:
+            release.set()
+            holder.join()
+
+    monkeypatch.setattr(time, "sleep", rest)
+    holder.start()
+    held.wait(30)
+    if released_at is None:  # while it is queued for
+        threading.Timer(0.1, release.set).start()
+    with lock:
+        assert rests == [locks.REST] * (released_at or locks.LOOKS)
+        assert release.is_set()
+    holder.join()
 
 
 #: A thread takes two locks in one order, another in the other, and the process forks.
