@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests.json_schema.schemas import expand, library_validator
 from tests.naive.schema_values import array_accepted, object_accepted
 from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.solve import array_states, object_plan
 from tokdfa.json_schema.solve.array_states import ArrayStates
 from tokdfa.json_schema.solve.object_plan import plan_object
@@ -32,6 +34,57 @@ def test_too_many_ways_to_match_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     shape_builder, clause = _clause({"patternProperties": {letter: {"minLength": 1} for letter in "abc"}})
     with pytest.raises(SchemaUnsupported, match="more than 7 ways"):
         plan_object(shape_builder, clause)
+
+
+#: Some are within others, some apart, some overlap; of the last ones readings differ.
+_NAME_PATTERNS = [
+    *("^a", "^ab", "^b[A-Z]*", "^[ab]{2}", "^c.*", "^[^a]", "b", "^.{0,2}", "^abc|^b", "^[a-c]"),
+    *("^(a|b)c", "^a?B*", "^(ab)*$", "^B", "^é", "c$", "^a$", r"^\w", r"\s"),
+]
+_NAMES = (
+    "",
+    *("".join(letters) for n in (1, 2, 3) for letters in itertools.product("abcB-", repeat=n)),
+    "é",
+    "a\n",
+    " ",
+)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_kinds_of_names_are_what_they_match(seed: int) -> None:
+    """Each name is in one kind, which says what it matches; on which patterns readings differ, in one at most."""
+    draw = random.Random(seed)
+    chosen = draw.sample(_NAME_PATTERNS, draw.randint(1, 6))
+    more = draw.choice([{}, {}, {"propertyNames": {"pattern": "^[a-c]*$", "maxLength": 2}}, {"properties": {"ab": {}}}])
+    shape_builder, clause = _clause({"patternProperties": {pattern: {} for pattern in chosen}, **more})
+    plan = plan_object(shape_builder, clause)
+    assert plan is not None
+    named, found = StringSet(patterns=("^[a-c]{0,2}$",)), Counter[int]()
+    for name in _NAMES:
+        matched = {pattern for pattern in chosen if StringSet(patterns=(pattern,)).holds(name)}
+        unmatched = {pattern for pattern in chosen if StringSet(not_patterns=(pattern,)).holds(name)}
+        inside = [kind for kind in plan.kinds if kind.names.holds(name)]
+        is_known = name not in plan.names and ("propertyNames" not in more or named.holds(name))
+        assert [kind.matched for kind in inside] == [matched] * (is_known and matched | unmatched == set(chosen)), name
+        found[len(inside)] += 1
+    assert found[1]
+    assert all(not kind.names.is_empty() for kind in plan.kinds)
+
+
+@pytest.mark.parametrize("patterns", [("^[é!]", r"^\w"), (r"^\w", "^[é!]")])
+def test_names_on_which_readings_differ_are_of_no_kind(patterns: tuple[str, ...]) -> None:
+    shape_builder, clause = _clause({"patternProperties": {pattern: {} for pattern in patterns}})
+    plan = plan_object(shape_builder, clause)
+    assert plan is not None
+    assert [sum(kind.names.holds(name) for kind in plan.kinds) for name in ("é", "!", "a", "-")] == [0, 1, 1, 1]
+
+
+def test_what_is_apart_is_not_said() -> None:
+    words = ("ab", "bc", "cd", "dx", "ex")
+    shape_builder, clause = _clause({"patternProperties": {f"^{word}[A-Z]*": {} for word in words}})
+    plan = plan_object(shape_builder, clause)
+    assert plan is not None
+    assert sorted(len(kind.names.not_patterns) for kind in plan.kinds) == [0, 0, 0, 0, 0, 5]
 
 
 def test_too_many_demands_on_members_are_refused() -> None:

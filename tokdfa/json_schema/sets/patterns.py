@@ -39,9 +39,14 @@ RegexSyntaxError.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tokdfa.errors import RegexUnsupported, UnsupportedConstraint
-from tokdfa.regex.syntax_tree import Alternation, Assertion, Concat, Node
+from tokdfa.regex.char_sets import ALL, Ranges, intersection, union
+from tokdfa.regex.syntax_tree import Alternation, Assertion, Concat, Node, first_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @lru_cache(maxsize=4096)
@@ -60,6 +65,32 @@ def parse_pattern(pattern: str, wide: bool = False) -> Node:
     except RegexUnsupported as error:
         what, _, why = error.reason.partition("; ")
         raise UnsupportedConstraint(f"{what} at position {error.position} of the pattern {pattern!r}: {why}") from None
+
+
+def has_readings(pattern: str) -> bool:
+    """Whether readings of `pattern` differ."""
+    return parse_pattern(pattern) != parse_pattern(pattern, wide=True)
+
+
+def begin_apart(patterns: Iterable[str]) -> bool:
+    """Whether it is plain to see that no text has all of some patterns, as it would begin with different characters."""
+    common = ALL
+    for pattern in patterns:
+        common = intersection(common, _beginnings(pattern))
+    return not common
+
+
+@lru_cache(maxsize=4096)
+def _beginnings(pattern: str) -> Ranges:
+    """Characters with which all texts begin in which a pattern is found."""
+    node, found = parse_pattern(pattern), []
+    for option in node.options if isinstance(node, Alternation) else (node,):
+        start, *rest = option.parts if isinstance(option, Concat) else (option,)
+        first = first_of(rest) if start == Assertion("text_start") else None
+        if first is None or first[1]:
+            return ALL
+        found.append(first[0])
+    return union(*found)
 
 
 def finds_everywhere(node: Node) -> bool:

@@ -40,6 +40,8 @@ CLOSING = 255
 DEAD = -1
 #: Work (`tokdfa.core.budget`) of a range of code points, in nanoseconds.
 NS_PER_RANGE = 2_000
+#: To spell so many ranges takes a state or more.
+RANGES_OF_A_STATE = 2
 
 
 class Classes(Body):
@@ -96,6 +98,8 @@ class Classes(Body):
         """The automaton of the JSON strings, quotes included, whose texts a minimal one over classes accepts; None if
         it has more than about so many states: where classes are ragged, as letters are, a state has a thousand nodes.
         """
+        if texts.state_count * len(self.firsts) > RANGES_OF_A_STATE * most_states:
+            return None
         ends = texts.transitions[:, texts.byte_class[CLOSING]] >= 0 if self.end else texts.accepting
         closed = texts.accepting if self.end else np.zeros_like(texts.accepting)
         return spell(texts, ends, closed, Spellings(self.firsts, self.raw, self.escaped, self.count), most_states)

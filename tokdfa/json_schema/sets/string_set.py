@@ -35,7 +35,7 @@ from tokdfa.core.locks import new_lock
 from tokdfa.errors import EmptyLanguageError, LimitExceeded
 from tokdfa.json_schema.sets.formats import find_format
 from tokdfa.json_schema.sets.listed_patterns import listed_texts
-from tokdfa.json_schema.sets.patterns import finds_everywhere, parse_pattern
+from tokdfa.json_schema.sets.patterns import begin_apart, finds_everywhere, parse_pattern
 from tokdfa.json_schema.sets.spelled_automaton import CLOSING, Classes
 from tokdfa.json_schema.sets.string_body import BODY, CLOSED_BODY
 from tokdfa.json_schema.sets.string_demands import read_demands
@@ -397,6 +397,8 @@ def _is_empty(strings: StringSet) -> bool:
     strings = strings.spelled_out
     if strings.values is not None:
         return not any(map(strings.holds, strings.values))
+    if len(strings.patterns) > 1 and begin_apart(strings.patterns):
+        return True
     demands = read_demands(*strings[:DEMANDS])
     if demands.impossible:
         return True

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
 from tokdfa.json_schema.sets.endless import is_endless
+from tokdfa.json_schema.sets.patterns import has_readings
 from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.solve.clauses import ANY_STRING, EVERYTHING, FEW, LOOKUP_WORK, NEVER, State, intersect_states
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tokdfa.json_schema.solve.clauses import Demand, ObjectClause
     from tokdfa.json_schema.solve.oracle import Oracle
 
-#: Kinds of names of one object at most.
+#: Kinds of names of one object at most, for each set of names that there may be.
 MAX_KINDS = 64
 #: Work (`tokdfa.core.budget`) of a declared name, and of dividing a kind, in nanoseconds.
 PLAN_WORK, KIND_WORK = 1_000, 20_000
@@ -272,27 +273,11 @@ def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) 
         if demand.scope is not None:
             patterns.update(dict.fromkeys(pattern for pattern, _ in demand.scope.patterns))
     bases = oracle.shape_of(clause.names).strings if clause.names else (ANY_STRING,)
-    #: (set of names, patterns matched)
-    found: list[tuple[StringSet, frozenset[str]]] = [(base, frozenset()) for base in bases]
     if patterns or clause.names or any(demand.names for demand in clause.demands):
-        hidden = frozenset(declared)
-        found = [(base.intersect(StringSet(not_values=hidden)), matched) for base, matched in found]
-    for pattern in patterns:
-        split = []
-        spend(KIND_WORK * len(found))
-        for strings, matched in found:
-            with_it = strings.intersect(StringSet(patterns=(pattern,)))
-            without = strings.intersect(StringSet(not_patterns=(pattern,)))
-            if not oracle.is_empty(with_it):
-                split.append((with_it, matched | {pattern}))
-            if not oracle.is_empty(without):
-                split.append((without, matched))
-        found = split
-        if len(found) > MAX_KINDS:
-            node = oracle.document.root
-            raise SchemaUnsupported(f"names match in more than {MAX_KINDS} ways", node.pointer, "patternProperties")
+        hidden = StringSet(not_values=frozenset(declared))
+        bases = tuple([base.intersect(hidden) for base in bases])
     kinds = []
-    for strings, matched in found:
+    for strings, matched in [part for base in bases for part in _split_by_patterns(oracle, base, patterns)]:
         spend(LOOKUP_WORK * (1 + sum(1 + len(scope.patterns) for scope in clause.scopes)))
         state = kind_state(clause, matched)
         if not oracle.has_value(state) or (strings is not ANY_STRING and oracle.is_empty(strings)):
@@ -300,6 +285,42 @@ def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) 
         for names, met in _split_by_demands(oracle, clause, strings, matched, state):
             kinds.append(Kind(names, state, met, matched))
     return tuple(kinds)
+
+
+def _split_by_patterns(
+    oracle: Oracle, base: StringSet, patterns: Iterable[str]
+) -> list[tuple[StringSet, frozenset[str]]]:
+    """(names, the patterns that they match) of the names in `base`, for each way to match; there may be none of some.
+
+    What names do not match is said only where that is not clear. A name that matches `pattern` and `other` is in a part
+    of those that match `other`, which overlaps with `pattern`. If there is no such part, names that match `pattern` do
+    not match `other`. Only names on which readings of a pattern differ are in no part.
+    """
+    #: (names, without regard to what they do not match; the patterns that they match; those that they do not)
+    found: list[tuple[StringSet, frozenset[str], tuple[str, ...]]] = [(base, frozenset(), ())]
+    for pattern in patterns:
+        spend(KIND_WORK * len(found))
+        one, differs = StringSet(patterns=(pattern,)), has_readings(pattern)
+        overlaps = [not oracle.is_empty(_without(names, others).intersect(one)) for names, _, others in found]
+        also = frozenset[str]().union(*(part[1] for part, meets in zip(found, overlaps, strict=True) if meets))
+        split = []
+        for (names, matched, others), meets in zip(found, overlaps, strict=True):
+            if meets:
+                kept = tuple([other for other in others if other in also or has_readings(other)])
+                split.append((names.intersect(one), matched | {pattern}, kept))
+            split.append((names, matched, (*others, pattern) if meets or differs else others))
+        found = split
+        if len(found) > MAX_KINDS:
+            found = [part for part in found if not oracle.is_empty(_without(part[0], part[2]))]
+        if len(found) > MAX_KINDS:
+            reason = f"names match in more than {MAX_KINDS} ways"
+            raise SchemaUnsupported(reason, oracle.document.root.pointer, "patternProperties")
+    return [(_without(names, others), matched) for names, matched, others in found]
+
+
+def _without(names: StringSet, patterns: tuple[str, ...]) -> StringSet:
+    """Those of some names that do not match patterns."""
+    return names.intersect(StringSet(not_patterns=patterns)) if patterns else names
 
 
 def _split_by_demands(  # type: ignore[no-untyped-def]

@@ -236,9 +236,8 @@ class ValueWriter(ProgramBuilder, ABC):
         def bounded(low: int, high: int | None) -> Terminal:
             return _string_text(plain._replace(min_length=low, max_length=high), escapes, spelled_by)
 
-        text = _string_text(plain, escapes, spelled_by)
-        key = text.key + b" counted"
-        counted = Terminal(text.label, key, lambda: found[0], bounded=bounded, spelled_by=text.spelled_by)
+        key = _string_key(plain, escapes) + b" counted"
+        counted = Terminal(_string_label(plain), key, lambda: found[0], bounded=bounded, spelled_by=spelled_by)
         return self.counted(low, high, following, self.terminal(counted), found[0].state_count)
 
     def _number_text(self, state: State, numbers: tuple[NumberSet, ...]) -> Terminal:
@@ -261,12 +260,19 @@ class ValueWriter(ProgramBuilder, ABC):
 
 
 def _string_text(strings: StringSet, escapes: Escapes, spelled_by: bytes | None) -> Terminal:
-    said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
-    label = " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
-    key = b"json string " + escapes.encode() + strings.key
-    most = EXPLICIT_STATES if len(said) == len(strings.patterns) else FEW_STATES
+    most = FEW_STATES if FEW_BLANKS in strings.patterns else EXPLICIT_STATES
     make = partial(string_automaton, strings, escapes, most)
-    return Terminal(label, key, make, may_wait=strings.is_easy, spelled_by=spelled_by)
+    key = _string_key(strings, escapes)
+    return Terminal(_string_label(strings), key, make, may_wait=strings.is_easy, spelled_by=spelled_by)
+
+
+def _string_label(strings: StringSet) -> str:
+    said = [pattern for pattern in strings.patterns if pattern != FEW_BLANKS]
+    return " & ".join([*said, *strings.formats, *(f"not {p}" for p in strings.not_patterns)]) or "string"
+
+
+def _string_key(strings: StringSet, escapes: Escapes) -> bytes:
+    return b"json string " + escapes.encode() + strings.key
 
 
 def _make_all(writer: ValueWriter, make: Callable[[], int]) -> int:
