@@ -315,7 +315,13 @@ def _split_by_patterns(
         if len(found) > MAX_KINDS:
             reason = f"names match in more than {MAX_KINDS} ways"
             raise SchemaUnsupported(reason, oracle.document.root.pointer, "patternProperties")
-    return [(_without(names, others), matched) for names, matched, others in found]
+    parts = []
+    for names, matched, others in found:
+        if matched and names.not_values:
+            hidden = [name for name in names.not_values if all(oracle.matches(pattern, name) for pattern in matched)]
+            names = names._replace(not_values=frozenset(hidden))
+        parts.append((_without(names, others), matched))
+    return parts
 
 
 def _without(names: StringSet, patterns: tuple[str, ...]) -> StringSet:
