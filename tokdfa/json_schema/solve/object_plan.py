@@ -301,13 +301,15 @@ def _split_by_patterns(
     for pattern in patterns:
         spend(KIND_WORK * len(found))
         one, differs = StringSet(patterns=(pattern,)), has_readings(pattern)
-        overlaps = [not oracle.is_empty(_without(names, others).intersect(one)) for names, _, others in found]
-        also = frozenset[str]().union(*(part[1] for part, meets in zip(found, overlaps, strict=True) if meets))
+        also, overlaps = set[str](), []
+        for names, matched, others in found:
+            # if less is said than there is to say, the part may turn out to be empty in the end
+            overlaps.append(not oracle.is_empty(_without(names, _unclear(others, also)).intersect(one)))
+            also |= matched if overlaps[-1] else set()
         split = []
         for (names, matched, others), meets in zip(found, overlaps, strict=True):
             if meets:
-                kept = tuple([other for other in others if other in also or has_readings(other)])
-                split.append((names.intersect(one), matched | {pattern}, kept))
+                split.append((names.intersect(one), matched | {pattern}, _unclear(others, also)))
             split.append((names, matched, (*others, pattern) if meets or differs else others))
         found = split
         if len(found) > MAX_KINDS:
@@ -322,6 +324,11 @@ def _split_by_patterns(
             names = names._replace(not_values=frozenset(hidden))
         parts.append((_without(names, others), matched))
     return parts
+
+
+def _unclear(others: tuple[str, ...], also: set[str]) -> tuple[str, ...]:
+    """What names do not match of `others`, without what is clear: they may only match `also`."""
+    return tuple([other for other in others if other in also or has_readings(other)])
 
 
 def _without(names: StringSet, patterns: tuple[str, ...]) -> StringSet:
