@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from functools import partial
 from typing import Any
 
@@ -200,6 +202,20 @@ def test_a_refused_compile_is_refused_again(constraint: Constraint, backend: str
     fresh.trie  # noqa: B018
     seconds, vocab = 0.002, fresh
     assert refusal(compile_within) == first
+
+
+@pytest.mark.parametrize(("constraint", "backend", "options"), COMPILES)
+def test_what_is_refused_keeps_no_vocabulary(constraint: Constraint, backend: str, options: Any) -> None:
+    """Nor does a step: the error that is remembered has no frames, in which what was worked on would stand."""
+    vocab = vocabulary()
+    matcher = tokdfa.compile(PERIODS, vocab, backend="pushdown_trie", step_seconds=0.000_05).start()
+    step = partial(matcher.fill_mask, tokdfa.allocate_mask(vocab.size))
+    call = partial(tokdfa.compile, constraint, vocab, backend=backend, compile_seconds=0.002, **options)
+    assert None not in map(refusal, (step, step, call, call))
+    gone = weakref.ref(vocab)
+    del vocab, matcher, step, call
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.parametrize(("constraint", "backend", "options", "text"), STEPS)

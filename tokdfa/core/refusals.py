@@ -54,7 +54,7 @@ class Costs:
 
     def refused(self, key: Hashable, account: spending, error: LimitExceeded) -> None:
         """Note that a budget was not enough; no other limit is noted, as that is met again."""
-        unit, budget, error = unit_of(error, account.budget), account.budget, error.with_traceback(None)
+        unit, budget, error = unit_of(error, account.budget), account.budget, _copied(error)
         if unit == "seconds":
             self._note(key, Cost(work=budget.work + 1, error=error, budget=budget))
         elif unit == "mb":
@@ -74,6 +74,7 @@ class Costs:
 
 
 def _copied(error: LimitExceeded) -> LimitExceeded:
+    """The same without a traceback, whose frames would keep alive what was worked on."""
     return LimitExceeded(str(error), limit=error.limit, value=error.value)
 
 
@@ -94,7 +95,7 @@ class Refusals(dict["Hashable", tuple[LimitExceeded, "Budget"]]):
     def note(self, key: Hashable, error: LimitExceeded, budget: Budget) -> None:
         """Note a step that was refused."""
         if len(self) < MOST_REFUSALS or key in self:
-            self[key] = error.with_traceback(None), _ruling_budget() or budget
+            self[key] = _copied(error), _ruling_budget() or budget
 
 
 def _ruling_budget() -> Budget | None:
