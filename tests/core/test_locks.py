@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tokdfa.core import locks
+from tokdfa.core import locks, patience
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -34,7 +34,7 @@ def test_children_of_a_process_whose_threads_compile() -> None:
     assert "40 of 40" in run("-m", "tests.forking", "40", "60")
 
 
-@pytest.mark.parametrize("released_at", [1, locks.LOOKS, None])
+@pytest.mark.parametrize("released_at", [1, patience.LOOKS, None])
 def test_who_finds_a_lock_busy_rests_before_it_queues(released_at: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     lock, held, release, rests = locks.new_lock(), threading.Event(), threading.Event(), list[float]()
 
@@ -57,9 +57,35 @@ def test_who_finds_a_lock_busy_rests_before_it_queues(released_at: int | None, m
     if released_at is None:  # while it is queued for
         threading.Timer(0.1, release.set).start()
     with lock:
-        assert rests == [locks.REST] * (released_at or locks.LOOKS)
+        assert rests == [patience.REST] * (released_at or patience.LOOKS)
         assert release.is_set()
     holder.join()
+
+
+#: A handler of a signal raises while a thread takes and releases a lock, which nobody else holds.
+INTERRUPTED = """
+import signal, time
+from tokdfa.core import locks
+lock, count = locks.new_lock(), 0
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+until = time.monotonic() + 1
+while time.monotonic() < until:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0007)
+        while True:
+            with lock, lock:
+                pass
+    except KeyboardInterrupt:
+        count += 1
+        assert not lock._is_owned()
+print("interrupted" if count > 100 else count)
+"""
+
+
+def test_an_interrupt_leaves_no_lock_held() -> None:
+    assert "interrupted" in run("-c", INTERRUPTED)
 
 
 #: A thread takes two locks in one order, another in the other, and the process forks.

@@ -12,6 +12,7 @@ import pytest
 from tests.json_schema.schemas import expand, library_validator
 from tests.naive.schema_values import array_accepted, object_accepted
 from tokdfa.errors import SchemaUnsupported
+from tokdfa.json_schema.sets.patterns import begin_apart
 from tokdfa.json_schema.sets.string_set import StringSet
 from tokdfa.json_schema.solve import array_states, object_plan
 from tokdfa.json_schema.solve.array_states import ArrayStates
@@ -39,7 +40,7 @@ def test_too_many_ways_to_match_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
 #: Some are within others, some apart, some overlap; of the last ones readings differ.
 _NAME_PATTERNS = [
     *("^a", "^ab", "^b[A-Z]*", "^[ab]{2}", "^c.*", "^[^a]", "b", "^.{0,2}", "^abc|^b", "^[a-c]"),
-    *("^(a|b)c", "^a?B*", "^(ab)*$", "^B", "^é", "c$", "^a$", r"^\w", r"\s"),
+    *("^(a|b)c", "^a?B*", "^(ab)*$", "^B*$", "^(b|$)", "^(c|$)", "^B", "^é", "c$", "^a$", r"^\w", r"\s"),
 ]
 _NAMES = (
     "",
@@ -48,6 +49,17 @@ _NAMES = (
     "a\n",
     " ",
 )
+
+
+def test_patterns_that_begin_apart_have_no_name_in_common() -> None:
+    found = 0
+    for pair in itertools.combinations(_NAME_PATTERNS, 2):
+        both = StringSet(patterns=pair)
+        if begin_apart(pair):
+            found += 1
+            assert not any(map(both.holds, _NAMES)), pair
+        assert both.is_empty() <= (not any(map(both.holds, _NAMES))), pair
+    assert found > 20
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -30,6 +30,8 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.core.patience import enter
+
 if TYPE_CHECKING:
     from functools import cached_property
 
@@ -39,9 +41,6 @@ __all__ = ["cached_property", "new_lock", "watch"]
 
 #: Seconds that a fork waits. After that, locks that are busy still are made new in the child, whatever they protect.
 PATIENCE = 60.0
-
-#: How often ``with`` looks at a busy lock before it queues for it, and the seconds of rest before each look.
-LOOKS, REST = 2, 1e-3
 
 _known: dict[int, weakref.ref[Lock]] = {}
 #: Held by a thread that forks, so that one does at a time.
@@ -58,15 +57,7 @@ else:
     class _PatientLock(type(threading.RLock())):
         """See the module's docstring: convoys."""
 
-        def __enter__(self) -> bool:
-            return self.acquire(blocking=False) or self._wait()
-
-        def _wait(self) -> bool:
-            for _ in range(LOOKS):
-                time.sleep(REST)
-                if self.acquire(blocking=False):
-                    return True
-            return self.acquire()
+        __enter__ = enter
 
 
 def new_lock() -> Lock:

@@ -82,11 +82,15 @@ def begin_apart(patterns: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _beginnings(pattern: str) -> Ranges:
-    """Characters with which all texts begin in which a pattern is found."""
+    """Characters with which all texts begin in which a pattern is found; all, if that may be an empty text."""
     node, found = parse_pattern(pattern), []
     for option in node.options if isinstance(node, Alternation) else (node,):
-        start, *rest = option.parts if isinstance(option, Concat) else (option,)
-        first = first_of(rest) if start == Assertion("text_start") else None
+        start, *parts = option.parts if isinstance(option, Concat) else (option,)
+        if parts and parts[-1] == Assertion("text_end"):
+            del parts[-1]
+        if start != Assertion("text_start") or any(part.assertions for part in parts):
+            return ALL
+        first = first_of(parts)
         if first is None or first[1]:
             return ALL
         found.append(first[0])

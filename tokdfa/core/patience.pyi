@@ -1,0 +1,6 @@
+from threading import RLock
+
+LOOKS: int
+REST: float
+
+def enter(lock: RLock) -> bool: ...
