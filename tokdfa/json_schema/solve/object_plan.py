@@ -280,7 +280,7 @@ def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) 
     for strings, matched in [part for base in bases for part in _split_by_patterns(oracle, base, patterns)]:
         spend(LOOKUP_WORK * (1 + sum(1 + len(scope.patterns) for scope in clause.scopes)))
         state = kind_state(clause, matched)
-        if not oracle.has_value(state) or (strings is not ANY_STRING and oracle.is_empty(strings)):
+        if NEVER in state or (strings is not ANY_STRING and oracle.is_empty(strings)) or not oracle.has_value(state):
             continue
         for names, met in _split_by_demands(oracle, clause, strings, matched, state):
             kinds.append(Kind(names, state, met, matched))
