@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -97,3 +98,18 @@ def test_what_is_too_long_is_dropped_and_not_tried_again() -> None:
     longer = [tokens for tokens in target_sequences(model, WORDS) if len(tokens) > 2]
     assert 0 < draws.drafts - 300 <= len({tokens[:3] for tokens in longer})
     assert math.exp(draws.log_mass) == pytest.approx(sum(target.values()), rel=0.02)
+
+
+def test_a_dropped_draft_counts_in_the_estimate_of_the_mass() -> None:
+    """The mean weight of all drafts begun is unbiased for the mass of the sequences that are short enough."""
+    model, masses, dropped = skewed_model(), list[float](), 0
+    truth = sum(p for tokens, p in target_sequences(model, WORDS).items() if len(tokens) <= 2)
+    for seed in range(600):
+        draws = draw_by_asap(model, COMPILED, samples=2, max_drafts=2, max_tokens=3, weighted=True, seed=seed)
+        assert draws.drafts == 2
+        masses.append(math.exp(draws.log_mass))
+        assert masses[-1] == pytest.approx(sum(map(math.exp, draws.log_weights)) / 2)
+        dropped += 2 - len(draws.sequences)
+    assert dropped > 60
+    error = statistics.stdev(masses) / math.sqrt(len(masses))
+    assert abs(statistics.mean(masses) - truth) < 4 * error < truth / 4
