@@ -1,7 +1,7 @@
 """How a lock of `tokdfa.core.locks` is taken by ``with``.
 
-It is compiled so that nothing comes between taking the lock and the block: behind each call of a function of Python an
-exception of a signal's handler may rise, and whoever had just taken the lock would keep it.
+It is compiled, so that no signal handler runs between taking the lock and entering the block: a handler that raised
+there would leave the lock taken.
 """
 
 import time

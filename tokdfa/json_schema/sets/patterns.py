@@ -67,6 +67,7 @@ def parse_pattern(pattern: str, wide: bool = False) -> Node:
         raise UnsupportedConstraint(f"{what} at position {error.position} of the pattern {pattern!r}: {why}") from None
 
 
+@lru_cache(maxsize=4096)
 def has_readings(pattern: str) -> bool:
     """Whether readings of `pattern` differ."""
     return parse_pattern(pattern) != parse_pattern(pattern, wide=True)

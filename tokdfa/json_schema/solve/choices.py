@@ -12,8 +12,8 @@ once, so hundreds of schemas that look at a tag come to one guess for each tag.
 Where exactly one of many branches holds (`ObjectClause.exactly`), each branch is a choice between what it asks for and
 what breaks it. As soon as one must hold, all others must be broken.
 
-What breaks a closed object is a name that it does not list (`ObjectClause.one_outside`): the first one that comes
-settles the choice.
+A closed object is broken by a name that it does not list (`ObjectClause.one_outside`); the first such name settles the
+choice.
 
 Cost: O(what the alternatives say) to prepare; of a member, what is said about its name, times the guesses.
 """
@@ -98,10 +98,11 @@ class Choices:
                         mentioned = mentioned | 1 << member if 0 <= member < declared and mentioned >= 0 else -1
                 useful.append(needed)
                 if alternative.one_outside is not None:
-                    bits ^= 1 << number
-                    needed, mentioned = self.kinds_bit, -1  # which never passes: it holds once it is settled
-                    for member in self._members_outside(alternative.one_outside, plan):
-                        bits |= 1 << number
+                    needed, mentioned = self.kinds_bit, -1  # it never passes: the alternative holds once settled
+                    outside = self._members_outside(alternative.one_outside, plan)
+                    if not outside:
+                        bits &= ~(1 << number)
+                    for member in outside:
                         useful[number] |= 1 << member if member >= 0 else self.kinds_bit
                         self._outside[member].append((place, 1 << number))
                 required.append(needed)

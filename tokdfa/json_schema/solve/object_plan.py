@@ -290,11 +290,12 @@ def name_kinds(oracle: Oracle, clause: ObjectClause, declared: tuple[str, ...]) 
 def _split_by_patterns(
     oracle: Oracle, base: StringSet, patterns: Iterable[str]
 ) -> list[tuple[StringSet, frozenset[str]]]:
-    """(names, the patterns that they match) of the names in `base`, for each way to match; there may be none of some.
+    """(names, the patterns that they match) for each combination of patterns that names in `base` match; some parts may
+    be empty.
 
-    What names do not match is said only where that is not clear. A name that matches `pattern` and `other` is in a part
-    of those that match `other`, which overlaps with `pattern`. If there is no such part, names that match `pattern` do
-    not match `other`. Only names on which readings of a pattern differ are in no part.
+    Exclusions that are implied are left out. A name that matches `pattern` and `other` lies in a part whose patterns
+    include `other`, and this part overlaps `pattern`; so if no such part does, what matches `pattern` does not match
+    `other`. A name on which the readings of a pattern differ lies in no part.
     """
     #: (names, without regard to what they do not match; the patterns that they match; those that they do not)
     found: list[tuple[StringSet, frozenset[str], tuple[str, ...]]] = [(base, frozenset(), ())]
@@ -303,7 +304,7 @@ def _split_by_patterns(
         one, differs = StringSet(patterns=(pattern,)), has_readings(pattern)
         also, overlaps = set[str](), []
         for names, matched, others in found:
-            # if less is said than there is to say, the part may turn out to be empty in the end
+            # with too few exclusions a part may turn out to be empty in the end
             overlaps.append(not oracle.is_empty(_without(names, _unclear(others, also)).intersect(one)))
             also |= matched if overlaps[-1] else set()
         split = []
@@ -327,7 +328,7 @@ def _split_by_patterns(
 
 
 def _unclear(others: tuple[str, ...], also: set[str]) -> tuple[str, ...]:
-    """What names do not match of `others`, without what is clear: they may only match `also`."""
+    """The exclusions among `others` that are not implied: names may match `also`, or readings differ."""
     return tuple([other for other in others if other in also or has_readings(other)])
 
 
