@@ -18,6 +18,8 @@ from tokdfa.backends.pushdown_trie.machine import Machine
 from tokdfa.backends.pushdown_trie.pool import Pool
 from tokdfa.constraint import JsonSchema
 from tokdfa.errors import EmptyLanguageError, OptionError, SchemaError
+from tokdfa.json_schema.solve.shape_builder import ShapeBuilder
+from tokdfa.json_schema.write import lower
 from tokdfa.json_schema.write.lower import lower_schema
 from tokdfa.lab.measure.schema_corpus import read_cases
 from tokdfa.vocabulary.vocabulary import Vocabulary
@@ -307,5 +309,26 @@ def test_a_program_is_freed_without_the_collector(order: str) -> None:
         source = weakref.ref(program.source)
         del program
         assert source() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_what_is_known_of_a_schema_is_freed_without_the_collector(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[ShapeBuilder]] = []
+
+    def make(*arguments: Any) -> ShapeBuilder:
+        oracle = ShapeBuilder(*arguments)
+        made.append(weakref.ref(oracle))
+        return oracle
+
+    branches = [{"properties": {f"b{k}": {"type": "integer"}}, "required": [f"b{k}"]} for k in range(40)]
+    gc.disable()
+    try:
+        lower_schema(JsonSchema(True))  # what all schemas need is kept
+        monkeypatch.setattr(lower, "ShapeBuilder", make)
+        for schema in ({"oneOf": branches}, {"anyOf": branches, "allOf": [{"anyOf": branches[:20]}] * 2}):
+            lower_schema(JsonSchema({"type": "object", **schema}, order=order))
+            assert made.pop()() is None
     finally:
         gc.enable()

@@ -24,6 +24,7 @@ from collections import defaultdict
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from tokdfa.core.budget import spend
 from tokdfa.errors import SchemaUnsupported
@@ -59,7 +60,8 @@ class Choices:
     """The choices of one clause. A *member* is the index of a name of the plan, or ~index of a kind."""
 
     def __init__(self, oracle: Oracle, clause: ObjectClause, plan: ObjectPlan, any_order: bool) -> None:
-        self._oracle, self._any_order = oracle, any_order
+        self._oracle: Oracle = proxy(oracle)  # which keeps the choices that were made last
+        self._any_order = any_order
         index = {name: k for k, name in enumerate(plan.names)}
         said: dict[int, dict[int, dict[State, int]]] = defaultdict(dict)
         start: list[int] = []
