@@ -33,9 +33,10 @@ class GrowingCode:
     spelled_by: bytes | None
     #: Of the code that is written so far, where no name may come twice.
     open_names: OpenNames
-    #: By number of a LAZY instruction: writes its code, and returns the place to go on at.
+    #: By number of a LAZY instruction: writes its code, and returns the place to go on at. Several may share one, which
+    #: is called with a number then.
     @property
-    def makes(self) -> list[Callable[[], int]]: ...
+    def makes(self) -> list[Callable[..., int]]: ...
     @property
     def written(self) -> array[int]:
         """Places of which code was written later, in the order of writing."""
@@ -149,8 +150,8 @@ class ProgramBuilder(GrowingCode):
         builder by `weakref.proxy`: otherwise only the garbage collector would free both.
         """
 
-    def lazy_run(self, makes: Sequence[Callable[[], int]]) -> int:
-        """The place of the first of several LAZY, one behind the other."""
+    def lazy_run(self, make: Callable[[int], int], numbers: Sequence[int]) -> int:
+        """The place of the first of several LAZY, one behind the other, each with a number, 0 or more, for `make`."""
 
 class Program:
     """A program, as its code stands now: where parts of that are written later, it grows.

@@ -90,7 +90,10 @@ cdef class GrowingCode:
         cdef int32_t* instruction
         with self.lock:
             if self.code[3 * place] == LAZY:
-                target = with_room(self.makes[self.code[3 * place + 1]])
+                make = self.makes[self.code[3 * place + 1]]
+                if self.code[3 * place + 2]:
+                    make = partial(make, self.code[3 * place + 2] - 1)
+                target = with_room(make)
                 append(self.alternatives, &target, 1)
                 instruction = number_at(self.code, 3 * place)
                 instruction[0], instruction[2] = ANY, len(self.alternatives)
@@ -331,11 +334,11 @@ cdef class ProgramBuilder(GrowingCode):
         self.makes.append(make)
         return self.append(LAZY, len(self.makes) - 1, 0)
 
-    def lazy_run(self, makes):
-        cdef Py_ssize_t first = len(self.code) // 3
-        for make in makes:
-            self.makes.append(make)
-            self.append(LAZY, len(self.makes) - 1, 0)
+    def lazy_run(self, make, numbers):
+        cdef int32_t first = len(self.code) // 3, number
+        self.makes.append(make)
+        for number in numbers:
+            self.append(LAZY, len(self.makes) - 1, number + 1)
         return first
 
     cdef int32_t put(self, int32_t operation, int32_t first, int32_t second) except -1:

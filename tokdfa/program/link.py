@@ -128,7 +128,7 @@ class _Linked:
             builder.spelled_by = None if ours is None or theirs is None else bytes({*ours, *theirs})
         for place in of(LAZY):
             builder.makes.append(partial(self.write, int(place) + self.copied))
-            made[place, FIRST] = len(builder.makes) - 1
+            made[place, FIRST], made[place, SECOND] = len(builder.makes) - 1, 0
         builder.code.extend(made.ravel().tolist())
 
     def move_arguments(

@@ -13,7 +13,7 @@ TERMINAL   terminal, next         read one of the texts of an automaton, then go
 TOKEN      token set, next        take one of these special tokens, then go on at next
 NAMES      arguments              read one of a list of names as a JSON string (`tokdfa.backends.pushdown_trie.names`)
 COUNTED    arguments, next        read a string of bounded length (`tokdfa.backends.pushdown_trie.items`)
-LAZY       number                not written yet; becomes ANY of one place when it is first needed
+LAZY       maker, argument       not written yet; becomes ANY of one place when it is first needed
 =========  =====================  ======================================================================
 
 A regex or a choice is one TERMINAL; a grammar has a frame for each nonterminal, with a TERMINAL for each lexeme. Equal

@@ -30,7 +30,7 @@ from bisect import bisect_left, bisect_right
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tokdfa.regex.unicode_tables import load_case_orbits, load_ranges, scan
+from tokdfa.regex.unicode_tables import CATEGORIES, load_case_orbits, load_ranges, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -184,9 +184,12 @@ def spaces(ascii_only: bool) -> Ranges:
 def unicode_property(name: str) -> Ranges:
     r"""The code points of ``\p{name}``: categories, scripts, blocks, binary properties, ``Name=Value``.
 
-    What a name means is the `regex` package's business; it is asked about every code point once (5 to 60 ms) and the
-    answer is kept. Raises ValueError for a name it does not know.
+    General categories by their short names are shipped. What another name means is the `regex` package's business; it
+    is asked about every code point once (5 to 60 ms) and the answer is kept. Raises ValueError for a name it does not
+    know.
     """
+    if name in CATEGORIES:
+        return load_ranges(name)
     if not name or not all(character.isalnum() or character in "_-= :." for character in name):
         raise ValueError(f"not a Unicode property name: {name!r}")
     return scan(rf"\p{{{name}}}")

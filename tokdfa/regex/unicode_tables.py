@@ -1,9 +1,9 @@
 r"""Tables of Unicode data, generated from the `regex` package and shipped, so that their first use costs nothing.
 
 ``unicode_tables.json`` holds the Unicode readings of ``\d``, ``\w`` and ``\s`` (see `tokdfa.regex.char_sets`), Python's
-``\w``, and the *settled* word characters, as ranges; and the *case orbits*: the sets of two or more code points that
-simple case folding does not tell apart. Ranges are written ``first-last``, orbits ``member+member+...``, both in
-hexadecimal.
+``\w``, the *settled* word characters, and the general categories, as ranges; and the *case orbits*: the sets of two or
+more code points that simple case folding does not tell apart. Ranges are written ``first-last``, orbits
+``member+member+...``, both in hexadecimal.
 
 Regenerate with ``python -m tokdfa.regex.unicode_tables`` after an update of Unicode; a test compares the file with what
 `generate` makes of the installed `regex` package.
@@ -25,6 +25,13 @@ DEFINITIONS = {
     "space": r"\p{White_Space}",
     "python_word": r"[\p{L}\p{N}_]",
 }
+#: General categories with a table each: all but those of characters that are not assigned or have no meaning.
+CATEGORIES = frozenset(
+    initial + kind
+    for initial, kinds in {"L": "lmotu", "M": "cen", "N": "dlo", "P": "cdefios", "S": "ckmo", "Z": "lps"}.items()
+    for kind in ("", *kinds)
+)
+DEFINITIONS |= {category: rf"\p{{{category}}}" for category in sorted(CATEGORIES)}
 _CASED = r"[\p{Changes_When_Casefolded}\p{Changes_When_Casemapped}]"
 #: Letters that fold by the Turkic rule (status T) only; the `regex` package pairs them with i and I.
 _TURKIC = {0x130, 0x131}
@@ -56,7 +63,7 @@ def every_character() -> str:
 
 
 def generate() -> dict[str, str]:
-    """All tables as they stand in the file, made from the installed `regex` package in about 0.3 s.
+    """All tables as they stand in the file, made from the installed `regex` package in about 1 s.
 
     Settled are the characters beyond ASCII that have been letters or numbers since Unicode 3.2, which every Python has
     beside its own version, and are word characters to Python and to Rust. To libraries with an older Unicode, later

@@ -69,8 +69,12 @@ class ObjectStates:
         self.cap = plan.least if plan.most is None else plan.most
         self.choices = choices_of(oracle, clause, plan, any_order) if clause.choices else None
         self.start = Members(0, 0, 0, self.choices.start if self.choices else ())
-        #: Whether names come in any order, and nothing but them decides what may follow, and that is never a dead end.
+        #: Whether names come in any order, and nothing but them decides what may follow. That is never a dead end: a
+        #: plan has values for its required names, and names enough for the least of members.
         self.is_free = any_order and plan.most is None and not clause.demands and self.choices is None
+        #: Whether a member that strikes out no alternative leaves a way to the end if there was one before it: the same
+        #: way, less this member.
+        self._is_open = any_order and plan.most is None and not clause.demands
         self._ends = Ends[Members](MAX_STATES)
         #: How many names are declared.
         self.declared = len(plan.names) - plan.remembered
@@ -173,8 +177,14 @@ class ObjectStates:
 
     def moves(self, state: Members) -> list[Move]:
         """The moves from which the object can come to an end. Raises SchemaUnsupported."""
-        if self.is_free and self.alive(self.start):
+        if self.is_free:
             return self._free_moves(state)
+        if self._is_open and self.alive(state):
+            return [
+                move
+                for move in self._all_moves(state)
+                if move.following.left == state.left or self.alive(move.following)
+            ]
         return [move for move in self._all_moves(state) if self.alive(move.following)]
 
     def _free_moves(self, state: Members) -> list[Move]:
@@ -224,7 +234,7 @@ class ObjectStates:
     def alive(self, state: Members) -> bool:
         """Whether a state that moves from the start lead to can come to an end. Raises SchemaUnsupported."""
         if self.is_free:
-            state = self.start  # what completes the object from there, less the names that were, completes this one
+            return True
         try:
             return self._ends.alive(self._alike(state), self.can_close, self._following)
         except TooManyStates:

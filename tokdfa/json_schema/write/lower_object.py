@@ -188,14 +188,12 @@ class _RequiredFirst:
 
 def _runs(targets: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
     """The stretches of targets without a refused one: where each begins, and its targets."""
-    if REFUSED not in targets:
-        return [(0, targets)] if targets else []
-    found, begin = [], 0
-    for k in range(len(targets) + 1):
-        if k == len(targets) or targets[k] == REFUSED:
-            if k > begin:
-                found.append((begin, targets[begin:k]))
-            begin = k + 1
+    found, begin, ended = [], 0, [*targets, REFUSED]
+    while begin < len(targets):
+        end = ended.index(REFUSED, begin)
+        if end > begin:
+            found.append((begin, targets[begin:end]))
+        begin = end + 1
     return found
 
 
@@ -246,7 +244,7 @@ class _StateLowering:
         plan, follow = self.plan, self.states.follow
         spend(NAME_WORK * len(plan.names), NAME_BYTES * len(plan.names))
         left = [k for k in range(len(plan.names)) if not state.position >> k & 1]
-        first = self.writer.lazy_run([partial(self._named, state, k) for k in left])
+        first = self.writer.lazy_run(partial(self._named, state), left)
         targets = [REFUSED] * len(plan.names)
         for place, k in enumerate(left, first):
             targets[k] = place
