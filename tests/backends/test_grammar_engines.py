@@ -50,6 +50,21 @@ def test_texts_of_the_grammars(backend, lexer, name):
         assert [text for text in texts_of(name)["refused"] if accepts(compiled.start(), text)] == []
 
 
+@pytest.mark.parametrize(("backend", "lexer"), EVERY)
+@pytest.mark.parametrize(
+    ("grammar", "texts"),
+    [
+        ('start: (line ";")+\nline: "x" NL\nNL: "\\n"\n%ignore NL', ["x\n;", "\nx\n\n;x\n;\n"]),
+        ('start: "b" "a"\n%ignore "a"', ["ba", "baa", "abaaa"]),
+        ('start: x "b"\nx: "a"\n%ignore "a"', ["ab", "aab", "aba"]),
+        ('start: "(" start ")" | "a"\n%ignore "a"', ["(((a(aa(a)a))aa))a"]),
+    ],
+)
+def test_what_is_ignored_may_end_a_rule(grammar, texts, backend, lexer):
+    compiled = compile_with(grammar, tokenizer_of("bytes").vocabulary, backend, lexer=lexer)
+    assert [text for text in texts if not accepts(compiled.start(), text.encode())] == []
+
+
 # The definitions of the lexing rules, byte by byte.
 
 EVERY_RULE = [*EVERY, ("earley_trie", "one_byte")]

@@ -45,7 +45,7 @@ def cfgs_over(draw, patterns, skip: int = -1, lazy=(), count: int = 4) -> Cfg:
 
     Each nonterminal derives some text: its first right side has nonterminals behind it only.
     """
-    lexemes = [pattern for place, pattern in enumerate(patterns) if place != skip]
+    lexemes = [pattern for place, pattern in enumerate(patterns) if place != skip or draw(st.booleans())]
     names = [f"n{number}" for number in range(draw(st.integers(1, count)))]
     rules = {}
     for number, name in enumerate(names):
@@ -62,7 +62,9 @@ def byte_cfgs() -> st.SearchStrategy[Cfg]:
 
 @st.composite
 def lexed_cfgs(draw) -> Cfg:
-    """Grammars over two to four lexemes of the letters a, b and c; one may be skipped, some may be lazy."""
+    """Grammars over two to four lexemes of the letters a, b and c; one may be skipped, by rules read or not, some may
+    be lazy.
+    """
     patterns = draw(st.lists(st.sampled_from((*PATTERNS, *MORE_PATTERNS)), min_size=2, max_size=4, unique=True))
     lazy = draw(st.sets(st.integers(0, len(patterns) - 1), max_size=1)) if draw(st.booleans()) else set()
     skip = -1

@@ -43,7 +43,7 @@ class CfgRecogniser:
     def lexemes(self, text, begin: int, end: int) -> set[int]:
         may_skip = begin > 0 or self.outer_skip
         cuts = [cut for cut in range(begin, end) if cut == begin or (may_skip and self.is_skipped(text[begin:cut]))]
-        symbols = [symbol for symbol in range(len(self.cfg.lexemes)) if symbol != self.cfg.skip]
+        symbols = range(len(self.cfg.lexemes))
         return {symbol for symbol in symbols if any(self.matches(symbol, text[cut:end]) for cut in cuts)}
 
     def matches(self, symbol: int, word) -> bool:

@@ -102,6 +102,9 @@ class ProgramBuilder(GrowingCode):
     def read(self, terminal: int, following: int) -> int:
         """TERMINAL."""
 
+    def skip(self, terminal: int) -> int:
+        """TERMINAL before RETURN, at a place that no rule shares: a machine knows by it that nothing has been read."""
+
     def take(self, tokens: SpecialTokens, following: int) -> int:
         """TOKEN."""
 

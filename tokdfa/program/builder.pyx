@@ -200,6 +200,9 @@ cdef class ProgramBuilder(GrowingCode):
     def read(self, int32_t terminal, int32_t following):
         return self.put(TERMINAL, terminal, following)
 
+    def skip(self, int32_t terminal):
+        return self.append(TERMINAL, terminal, RETURN_PLACE)
+
     def take(self, tokens, int32_t following):
         if tokens not in self.token_sets:
             self.token_sets.append(tokens)

@@ -115,7 +115,7 @@ class _Lowering:
         start = builder.call(cfg.start - first, RETURN_PLACE)
         if self.skip >= 0 and not self.longest:
             start = builder.read(self.skip, start)
-        skip = builder.read(self.skip, RETURN_PLACE) if self.skip >= 0 and self.longest else -1
+        skip = builder.skip(self.skip) if self.skip >= 0 and self.longest else -1
         return builder.build(start, skip=skip, longest=self.longest)
 
     def _alternatives(self, rights: Sequence[tuple[int, ...]]) -> int:

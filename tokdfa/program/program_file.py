@@ -167,7 +167,7 @@ def _find_problem(program: Program) -> str:
         return "the code is no list of instructions"
     if len(program.entries) != len(source.frame_names):
         return "frames and names disagree"
-    places = [*program.alternatives.tolist(), *program.entries.tolist(), program.start, max(program.skip, 0)]
+    places = [*program.alternatives.tolist(), *program.entries.tolist(), program.start]
     bounds = {CALL: len(program.entries), TERMINAL: len(source.terminals), TOKEN: len(source.token_sets)}
     for operation, first, second in code.tolist():
         if operation in (NAMES, COUNTED):
@@ -184,10 +184,12 @@ def _find_problem(program: Program) -> str:
             places.append(second)
         elif operation != 0:
             return f"there is no operation {operation}"
-    if not all(0 <= place < count for place in places):
+    if not all(0 <= place < count for place in (*places, max(program.skip, 0))):
         return "a place leads out of range"
     if program.skip >= 0 and (code[program.skip, OPERATION] != TERMINAL or code[program.skip, SECOND] != 0):
         return "what is skipped is no terminal"
+    if program.skip in places:
+        return "what is skipped is read by a rule, too"
     return ""
 
 

@@ -160,6 +160,16 @@ def test_forged_forms_are_refused(name: str, place: int, value: int, tmp_path: P
         read_program(tmp_path / "program.npz")
 
 
+def test_a_form_that_reads_what_is_skipped_is_refused(tmp_path: Path) -> None:
+    grammar = Grammar('start: "b" "a"\n%ignore "a"')
+    compiled = PushdownTrie(small_vocabulary()).compile(grammar)
+    assert isinstance(compiled, CompiledPushdown)
+    compiled.program.source.entries[0] = compiled.program.skip
+    write_program(tmp_path / "program.npz", compiled.program, grammar, {})
+    with pytest.raises(SavedIndexError, match="no valid program"):
+        read_program(tmp_path / "program.npz")
+
+
 @pytest.mark.parametrize("settings", [{"lexer": "shortest"}, {"lexxer": "any"}, {"mask_mb": "many"}])
 def test_a_form_with_wrong_options_names_its_file(settings: dict[str, object], tmp_path: Path) -> None:
     vocabulary = small_vocabulary()
