@@ -18,8 +18,11 @@ from tests.backends.pushdown_trie.json_programs import (
     text_of,
 )
 from tests.json_schema.spellings import LETTERS, meaning, spelled, words
+from tests.walks import mask_of
 from tokdfa.backends.pushdown_trie import name_tries
 from tokdfa.backends.pushdown_trie.filler import Filler
+from tokdfa.backends.pushdown_trie.strategy import PushdownTrie
+from tokdfa.constraint import JsonSchema
 from tokdfa.errors import LimitExceeded, UnsupportedConstraint
 from tokdfa.program.builder import ProgramBuilder
 from tokdfa.program.json_text import string_dfa
@@ -140,6 +143,26 @@ def test_several_windows_cost_as_much_as_one():
         Filler().fill(machine, row)
         visited.append(machine.nodes_visited - before)
     assert visited[1] <= visited[0] < 1_000
+
+
+@pytest.mark.parametrize("more", [[], [b"me"], [b'e"'], [b'":']], ids=str)
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"properties": {"name": False}}, '{"name'),
+        ({"properties": {"": False, "n": {}}}, '{"'),
+        ({"properties": {"name": {}}}, '{"name": 1, "na\\u006de'),
+        ({"properties": {"name": {}}}, '{"zz": 1, "name'),
+    ],
+)
+def test_a_name_that_is_refused_cannot_be_closed(schema, text, more):
+    """Also where no token goes on behind the quote, so that the division of the string leaves nothing."""
+    vocab = Vocabulary([*(bytes([byte]) for byte in range(256)), *more, b""], end_tokens=[256 + len(more)])
+    matcher = PushdownTrie(vocab).compile(JsonSchema(schema)).start()
+    for byte in text.encode():
+        matcher.advance(byte)
+        assert mask_of(matcher) == [token for token in range(vocab.size) if matcher.allows(token)]
+    assert not matcher.allows(ord('"'))
 
 
 def test_a_name_is_read_without_the_rows_on_the_way():

@@ -32,7 +32,7 @@ Without divisions the whole trie is walked: the plain version, for comparison.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from tokdfa.backends.pushdown_trie.items cimport ALONE, LONE, STATE_PART
+from tokdfa.backends.pushdown_trie.items cimport ALONE, LONE, STATE_PART, STRICT
 from tokdfa.backends.pushdown_trie.row_divisions cimport REST, SKIPS, follow_guide
 from tokdfa.backends.pushdown_trie.rows cimport ROW_ACCEPTS, ROW_CUT, place_of
 from tokdfa.backends.pushdown_trie.steps cimport Steps
@@ -102,7 +102,7 @@ cdef class PushdownMasks(RowDivisions):
 
     cdef int32_t choose(self, const Frame* frame) except -9:
         cdef int64_t row = frame.row, source
-        cdef int32_t state = WALK
+        cdef int32_t state = WALK, rest
         self.machine.close_row(row)
         source = self.wide_row(row)
         if source >= 0:
@@ -111,6 +111,10 @@ cdef class PushdownMasks(RowDivisions):
             source = row
         if state >= 0:
             self.listed = NOT_LISTED
+            if state & (ALONE | STRICT) == ALONE and self.names_item(row) >= 0:
+                rest = self.closing_rest(row)
+                if rest >= 0:
+                    self.agenda.push_back(Frame(<int32_t>row, SPELL, rest, -1))
         elif frame.rest == WHOLE_REST and not self.machine.flags_at[source] & ROW_CUT:
             if self.branches.keys.find(0) >= 0:
                 self.take_loops(row, source)
@@ -118,13 +122,8 @@ cdef class PushdownMasks(RowDivisions):
 
     cdef bint follow(self, int32_t tag, Frame* frame) except -1:
         cdef int64_t row
-        cdef int32_t rest
         if tag == REST:
             return True
-        if self.names_item(frame.row) >= 0:
-            rest = self.closing_rest(frame.row)
-            if rest >= 0:
-                self.agenda.push_back(Frame(frame.row, SPELL, rest, -1))
         row = self.machine.end_strings(frame.row)
         if row < 0:
             return False
