@@ -57,7 +57,7 @@ def compare(
     html: Annotated[Path | None, typer.Option(help="Also write a page to this file.")] = None,
     fail_on_slower: Annotated[
         float | None,
-        typer.Option(help="Exit status 1 if anything beyond noise takes so many times as long, or more."),
+        typer.Option(help="Exit with status 1 if anything beyond noise takes at least this many times as long."),
     ] = None,
 ) -> None:
     """Say what got faster or slower beyond noise from one run of an experiment to another, and what else differs.

@@ -96,7 +96,7 @@ def test_a_page_begins_with_where_ours_is_slower() -> None:
     told = SlowerFirst(("compile",), is_peer=lambda name: name == "peer", ours=("own",), over=("case",))
     columns = {"compile": Column("compile", "compile time", "s", "lower")}
     found = told.sentences(Results({"": pd.DataFrame(rows)}, columns, "label", ("case",)))
-    assert found == ["ours is slower than another's engine, times as long: compile time 2.0 of theirs."]
+    assert found == ["ours is slower than other engines: its compile time is 2.0 times that of theirs."]
 
 
 def beside(share: float) -> dict[str, Any]:

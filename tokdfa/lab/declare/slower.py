@@ -1,4 +1,4 @@
-"""The sentence that a page begins with: where an engine of ours is slower than another's."""
+"""The sentence that a page begins with: where an engine of ours is slower than other engines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SlowerFirst:
         for label in (label for label, backend in backend_of.items() if backend in self.ours):
             slower = [line for stat in self.values for line in self._slower(stat, label, peers, rows, results)]
             if slower:
-                said.append(f"{label} is slower than another's engine, times as long: {'; '.join(slower)}.")
+                said.append(f"{label} is slower than other engines: {'; '.join(slower)}.")
         return said
 
     def _slower(
@@ -59,5 +59,5 @@ class SlowerFirst:
             cases = pd.DataFrame({"ours": found[label], "theirs": found[peer]}).dropna()
             ratio = float((cases["ours"] / cases["theirs"]).median()) if len(cases) else 0.0
             if ratio > 1.005:
-                listed.append(f"{short_factor(ratio)} of {peer}")
-        return [f"{column.head} {', '.join(listed)}"] if listed else []
+                listed.append(f"{short_factor(ratio)} times that of {peer}")
+        return [f"its {column.head} is {', '.join(listed)}"] if listed else []
