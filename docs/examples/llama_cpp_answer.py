@@ -1,6 +1,6 @@
 """A constraint inside llama-cpp-python: a logits processor of numpy arrays, made of any compiled constraint.
 
-    pip install tokdfa llama-cpp-python
+    pip install -e . llama-cpp-python    # in a clone of tokdfa
     python llama_cpp_answer.py MODEL.gguf "Which animal has eight legs? Answer as JSON: "
 
 llama.cpp reads the model and its tokenizer from one GGUF file, and tokdfa reads the tokenizer from the same file, so

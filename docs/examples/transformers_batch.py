@@ -1,6 +1,6 @@
 """A batch of requests, each with a constraint of its own, on a model of transformers: masks while the model works.
 
-    pip install 'tokdfa[lm]'
+    pip install -e '.[lm]'    # in a clone of tokdfa
     python transformers_batch.py MODEL
 
 Constraints are compiled in the background and kept (`tokdfa.ConstraintCache`); `tokdfa.BatchMatcher` fills the masks of
