@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 REQUESTS: list[tuple[str, tokdfa.Constraint]] = [
-    ("An animal with eight legs, as JSON: ", tokdfa.JsonSchema({"enum": ["spider", "scorpion"]})),
+    ("An animal with eight legs, as JSON: ", tokdfa.JsonSchema({"enum": ["spider", "scorpion"]}, profile="generation")),
     ("The year in which the first man stood on the moon: ", tokdfa.Regex("(19|20)[0-9]{2}")),
     ("Is the earth flat? Answer: ", tokdfa.Choice(["yes", "no"])),
 ]
