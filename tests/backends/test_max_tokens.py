@@ -12,6 +12,7 @@ import pytest
 
 import tokdfa
 from tests.walks import mask_of as allowed_by
+from tokdfa.backends.pushdown_trie.compiled import PushdownTables
 from tokdfa.backends.shortest_ends import ShortestEnds
 from tokdfa.backends.situation_source import SituationSource
 from tokdfa.backends.some_end import SomeEnd
@@ -337,6 +338,15 @@ def test_many_required_members_are_bounded_where_tokens_are_left(backend: str) -
         assert allowed_by(ending) == allowed_by(plain)
         plain.advance(token)
         ending.advance(token)
+
+
+def test_an_end_is_found_without_writing_all_orders_of_members() -> None:
+    """A way to the end is followed to the end, and not begun anew at each member."""
+    schema = tokdfa.JsonSchema({"type": "object", "required": [f"a{number}" for number in range(16)]}, order="any")
+    compiled = tokdfa.compile(schema, VOCAB, "pushdown_trie")
+    assert isinstance(compiled, PushdownTables)
+    compiled.start(max_tokens=2000)
+    assert len(compiled.program.source.written) < 500
 
 
 def test_free_json_between_required_members_is_settled() -> None:

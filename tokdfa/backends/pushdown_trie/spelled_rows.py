@@ -17,14 +17,15 @@ longest match it is necessary only, as a terminal may swallow what would end the
 
 *Code that is written later* counts as no way, and is written where there is no other: what was met last, which mostly
 lies behind what was written before and leads on to the end, and what was met first, taking turns, lest one of them goes
-on for ever. So are the names of a long list, but for the last few of them, which mostly tell.
+on for ever. Turns get longer: what is met first in between would else be the last that was met, and no turn reach an
+end far away. So are the names of a long list written, but for the last few of them, which mostly tell.
 
 Cost: 2 us an instruction reached, once; a row some 5 us.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tokdfa.backends.pushdown_trie.rows import ROOT, ROW_PLACE
@@ -63,8 +64,10 @@ class SpelledRows:
         #: By place that was met: those whose ranks make its own, and those whose ranks it makes.
         self._after: dict[int, list[int]] = {RETURN_PLACE: []}
         self._users: defaultdict[int, list[int]] = defaultdict(list)
-        #: Code that is not written yet, in the order of meeting.
-        self._unwritten: deque[int] = deque()
+        #: Code that was not written yet when it was met, in the order of meeting; so much of what was written later was
+        #: looked at since.
+        self._unwritten: dict[int, None] = {}
+        self._followed = 0
         #: Places that lead to many, of which only some were met: all of them.
         self._long: dict[int, list[int]] = {}
         #: Places that have no rank, and never will.
@@ -138,7 +141,8 @@ class SpelledRows:
             below, turn = {asked}, 0
             self._spread(asked, below)
             while asked not in self._places:
-                order = reversed(self._unwritten) if turn % 2 == 0 else iter(self._unwritten)
+                turn += 1
+                order = reversed(self._unwritten) if turn.bit_length() % 2 else iter(self._unwritten)
                 place = next((each for each in order if each in below), -1)
                 if place >= 0:
                     self._machine.bound.write(place)
@@ -151,7 +155,6 @@ class SpelledRows:
                         break
                     self._lead_on(place, self._long.pop(place))
                 self._spread(place, below)
-                turn += 1
 
     def _spread(self, place: int, below: set[int]) -> None:
         """Add to `below` what lies below a place and might give it a rank."""
@@ -183,7 +186,7 @@ class SpelledRows:
         """Note what a place leads to, and find its rank; the places that were not met before."""
         spend(NS_PER_PLACE + NS_PER_AFTER * len(after))
         if place not in self._after and self._machine.code[place, OPERATION] == LAZY:
-            self._unwritten.append(place)
+            self._unwritten[place] = None
         self._after[place] = after
         for each in after:
             self._users[each].append(place)
@@ -203,13 +206,14 @@ class SpelledRows:
 
     def _follow(self) -> None:
         """Take in what was written since, here or by whoever else runs the program."""
-        while True:
-            code = self._machine.code
-            written = [place for place in self._unwritten if code[place, OPERATION] != LAZY]
-            if not written:
+        written = self._machine.program.source.written
+        while self._followed < len(written):
+            place = written[self._followed]
+            if self._machine.code[place, OPERATION] == LAZY:  # the machine has not followed yet
                 break
-            for place in written:
-                self._unwritten.remove(place)
+            self._followed += 1
+            if place in self._unwritten:
+                del self._unwritten[place]
                 self._lead_on(place, self._read_after(place))
 
     def _read_after(self, place: int) -> list[int]:
