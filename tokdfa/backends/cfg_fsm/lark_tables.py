@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
+from pathlib import PurePath
 from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tokdfa.backends.cfg_fsm.lark_errors import not_lalr, place_of, refusal
+from tokdfa.backends.cfg_fsm.lark_size import count_expansion
 from tokdfa.core.budget import hold, spend
 from tokdfa.core.nesting import ROOM, with_room
 from tokdfa.errors import GrammarSyntaxError, GrammarUnsupported, LimitExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
@@ -77,14 +79,16 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
 
     `conflicts`: ``shift`` resolves a shift/reduce conflict as Lark does, ``refuse`` raises UnsupportedConstraint as
     Lark's strict mode does. A reduce/reduce conflict is always refused. Raises GrammarSyntaxError and UnknownNameError,
-    and GrammarUnsupported for a terminal that may be empty.
+    and GrammarUnsupported for a terminal that may be empty and for what cannot be imported.
     """
     import lark
 
     spend(NS_PER_CHARACTER * len(text))
+    count_expansion(text)
+    options: dict[str, Any] = {"parser": "lalr", "lexer": _no_lexer(), "start": start}
+    options |= {"import_paths": [_imports_of(text)], "_plugins": {"LALR_Parser": _Analysis}}
     try:
-        plugins = {"LALR_Parser": _Analysis}
-        loaded = with_room(lambda: lark.Lark(text, parser="lalr", lexer=_no_lexer(), start=start, _plugins=plugins))
+        loaded = with_room(lambda: lark.Lark(text, **options))
     except lark.exceptions.LarkError as error:
         raise refusal(str(error), text, start) from None
     except RecursionError:
@@ -104,6 +108,24 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
         report += f"\nand {len(found) - SHOWN_CONFLICTS} more" if len(found) > SHOWN_CONFLICTS else ""
         raise not_lalr(report, "; conflicts=shift takes the texts that Lark accepts, and may lose others")
     return _make_tables(loaded, analysis, terminals, start, found)
+
+
+def _imports_of(text: str) -> Callable[[Any, str], tuple[Any, str]]:
+    """What reads grammars that a text imports: those of Lark's library, and no files around."""
+    from lark.load_grammar import FromPackageLoader
+
+    library = FromPackageLoader("lark", ("grammars",))
+
+    def read(base: Any, path: str) -> tuple[Any, str]:
+        try:
+            return library(base, path)
+        except OSError:
+            name = PurePath(path).with_suffix("")
+            shown = ".".join(name.parts)
+            reason = f"there is nothing to import from {shown!r}; cfg_fsm imports from Lark's own library only"
+            raise GrammarUnsupported(reason, text, *(place_of(name.name, text) or (1, 1))) from None
+
+    return read
 
 
 def _check_terminal(terminal: Any, text: str) -> None:
