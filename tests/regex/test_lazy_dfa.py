@@ -216,7 +216,7 @@ def test_a_signal_ends_the_making_of_states(pattern: str, make: Callable[[LazyDf
 
 
 def test_what_is_empty_because_two_parts_are_takes_few_states() -> None:
-    store = ExpressionStore()
+    store = ExpressionStore(without_laws=("union_absorb",))  # by which few states are left to be made
     dfa, every = (LazyDfa(store, store.concat(holds_one_word(store), store.literal(b"!"))) for _ in range(2))
     assert dfa.run(b"ahfag") == dfa.run(b"ahdef") == dfa.run(b"abchdef") == -1
     assert dfa.accepts(b"hhabch!")

@@ -31,14 +31,17 @@ cdef enum:
 
     # unions longer than this are not searched for pairs to merge (the search is quadratic)
     MERGE_LIMIT = 64
+    # expressions of more nodes are not asked which bytes they are written in
+    MOST_NODES = 64
 
 #: Simplification laws by name.
 LAWS = {
     "union_aci": L_ACI,  # (a|b)|c = a|(b|c), a|b = b|a, a|a = a
-    "union_absorb": L_ABSORB,  # a|any* = any*; a|empty = a if a is nullable
+    "union_absorb": L_ABSORB,  # a|empty = a if a is nullable; a|[x]* = [x]* if a is written in [x]; so a|any* = any*
     "union_merge_sets": L_SETS,  # [a]|[b] = [ab]; [a]x|[b]x = [ab]x
     "union_merge_repeats": L_UNION_REPEATS,  # a{0,3}x|a{2,5}x = a{0,5}x
-    # associative, commutative, idempotent; any* is neutral; sets intersect; a&~a = nothing
+    # associative, commutative, idempotent; any* is neutral; sets intersect; a&~a = nothing; a&~[x]* = nothing if a is
+    # written in [x]
     "intersection": L_INTERSECTION,
     "concat_associative": L_ASSOCIATIVE,  # (ab)c = a(bc)
     "concat_merge_repeats": L_CONCAT_REPEATS,  # a{1,2}a{3,4} = a{4,6}
@@ -170,6 +173,46 @@ cdef class Constructors(Nodes):
 
     # Unions, intersections and complements.
 
+    cdef int32_t loop_of(self, int32_t expression) noexcept nogil:
+        """The byte set that an expression repeats any number of times, or -1."""
+        cdef const int32_t* node = node_of(self, expression)
+        if node[0] & 0xFF != K_REPEAT or node[2] != 0 or node[3] != INFINITE:
+            return -1
+        return node[1] if kind_of(self, node[1]) == K_BYTES else -1
+
+    cdef bint is_written_in(self, int32_t expression, int32_t letters, int* most) noexcept nogil:
+        """Whether all texts of an expression have bytes of a byte set only; False if it takes a look at more than
+        `most` nodes to see it.
+        """
+        cdef const int32_t* node
+        cdef int32_t k
+        cdef bint is_within
+        while most[0] > 0:
+            most[0] -= 1
+            node = node_of(self, expression)
+            if node[0] & F_ASSERTS:
+                return False
+            if node[0] & 0xFF == K_CONCAT:
+                if not self.is_written_in(node[1], letters, most):
+                    return False
+                expression = node[2]
+            elif node[0] & 0xFF == K_REPEAT:
+                expression = node[1]
+            elif node[0] & 0xFF == K_BYTES:
+                is_within = True
+                for k in range(1, 9):
+                    is_within &= not node[k] & ~node_of(self, letters)[k]
+                return is_within
+            elif node[0] & 0xFF == K_UNION or node[0] & 0xFF == K_INTERSECTION:
+                for k in range(count_of(self, expression)):
+                    is_within = self.is_written_in(node[1 + k], letters, most)
+                    if is_within != (node[0] & 0xFF == K_UNION):
+                        return is_within
+                return node[0] & 0xFF == K_UNION
+            else:
+                return node[0] & 0xFF != K_COMPLEMENT
+        return False
+
     cdef int sort_parts(self, size_t base, int kind) except -1 nogil:
         """Replace parts of the given kind by their members; sort; drop repeats."""
         cdef size_t end = self.stack.size(), k
@@ -236,6 +279,31 @@ cdef class Constructors(Nodes):
             k += 1
         return self.sort_parts(base, K_UNION) if changed else 0
 
+    cdef int absorb(self, size_t base) except -1 nogil:
+        """Leave out the parts of a union that are written in a byte set of which another part is a loop."""
+        cdef size_t k, j, kept
+        cdef int32_t letters
+        cdef int most
+        for k in range(base, self.stack.size()):
+            if self.stack[k] == ANY_BYTES:
+                self.stack[base] = ANY_BYTES
+                self.stack.resize(base + 1)
+                return 0
+        for k in range(base, self.stack.size()):
+            letters = self.loop_of(self.stack[k])
+            if letters < 0:
+                continue
+            kept = base
+            for j in range(base, self.stack.size()):
+                most = MOST_NODES
+                if j == k or not self.is_written_in(self.stack[j], letters, &most):
+                    self.stack[kept] = self.stack[j]
+                    kept += 1
+                self.count_work((MOST_NODES - most) >> 3)
+            self.stack.resize(kept)
+            break
+        return 0
+
     cdef int32_t make_union(self, size_t base) except -1 nogil:
         """The union of the parts from `base` up."""
         cdef size_t k, kept = base
@@ -251,10 +319,9 @@ cdef class Constructors(Nodes):
             self.sort_parts(base, K_UNION)
             if self.stack.size() - base <= MERGE_LIMIT and self.laws & (L_SETS | L_UNION_REPEATS):
                 self.merge_parts(base)
+        if self.laws & L_ABSORB:
+            self.absorb(base)
         for k in range(base, self.stack.size()):
-            if self.laws & L_ABSORB and self.stack[k] == ANY_BYTES:
-                self.stack.resize(base)
-                return ANY_BYTES
             if self.stack[k] == EMPTY:
                 has_empty = True
             else:
@@ -309,10 +376,10 @@ cdef class Constructors(Nodes):
 
     cdef int32_t make_intersection(self, size_t base) except -1 nogil:
         """The intersection of the parts from `base` up."""
-        cdef int flags = F_BOOLEAN
+        cdef int flags = F_BOOLEAN, most
         cdef bint nothing = False, nullable = True, has_empty = False
         cdef const int32_t* node
-        cdef int32_t result
+        cdef int32_t result, letters
         cdef size_t count, k, j
         if self.laws & L_INTERSECTION:
             self.intersect_sets(base)
@@ -325,8 +392,12 @@ cdef class Constructors(Nodes):
             flags |= node[0] & F_PARTS
             if self.laws & L_INTERSECTION and node[0] & 0xFF == K_COMPLEMENT:
                 self.count_work(count >> 6)
+                letters = self.loop_of(node[1])
                 for j in range(base, base + count):
-                    nothing |= self.stack[j] == node[1]
+                    most = MOST_NODES
+                    nothing |= self.stack[j] == node[1] or (
+                        letters >= 0 and self.is_written_in(self.stack[j], letters, &most)
+                    )
         if nothing or (has_empty and not flags & F_ASSERTS):
             self.stack.resize(base)
             return EMPTY if not nothing and nullable else NOTHING
