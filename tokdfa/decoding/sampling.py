@@ -73,7 +73,7 @@ class Sampler:
     def draw(self, row: Floats, mask: Mask) -> Drawn:
         """The next token with what it means under the model, whatever temperature and top-p have made of the row.
 
-        Takes a random number unless one token only is allowed, or with greedy. O(V), and O(n log n) for n allowed
+        Takes a random number unless only one token is allowed, or with greedy. O(V), and O(n log n) for n allowed
         tokens with top_p < 1. Raises EmptyMask if no token is allowed, ModelError if each of them has probability 0,
         OptionError if the mask is not one over V tokens.
         """

@@ -15,7 +15,7 @@ by many sequences. For a context c and a constraint with the texts L:
 Words. The *token language* of a backend is which spellings of a text it admits: "all", or only the "proper" one, which
 is what the tokenizer makes of the text after the context. Backends with one token language have one masked
 distribution, whatever their speed. The *improper mass* is the probability of sequences that are not proper. A step is
-*forced* if one token only, or only end tokens, may come: no model is needed. A *prefix* is a beginning of a sequence;
+*forced* if only one token, or only end tokens, may come: no model is needed. A *prefix* is a beginning of a sequence;
 the model returns one row of probabilities for each.
 
 End of the text. A model ends a text with an end token, but which probability of a text is meant is a convention, with a

@@ -47,7 +47,7 @@ class Estimate:
 
     `log_mass`: log Z; `effective_samples`: (sum w)^2 / sum w^2, between 1 and the number of samples; `cut_share`: the
     share of cut samples; `mean_tokens`: without end tokens, a cut sample counting as it stands; `forced_share`: of all
-    steps, those at which one token only, or only end tokens, may come; `improper`: sequences that are not proper after
+    steps, those at which only one token, or only end tokens, may come; `improper`: sequences that are not proper after
     the context, None if that cannot be told; `events`: by name. `sequences`: the text tokens of each sample;
     `log_weights`: float64, shape (n,); `complete`: bool, shape (n,).
     """

@@ -79,7 +79,7 @@ class ExactResult:
     `log_mass`: bounds of the logarithm of the model's probability that its next tokens spell a text, within the
     sequences that the masks admit (all, for the ideal distribution); `prefixes`: model rows asked for; `mean_tokens`:
     tokens of a text, end tokens left out; `forced_share`: the probability-weighted share of the steps followed at which
-    one token only, or only end tokens, may come, None for the ideal distribution, which has no masks; with
+    only one token, or only end tokens, may come, None for the ideal distribution, which has no masks; with
     eos="ignored" the end is no step. `improper_mass`: resolved probability of sequences that are not proper, so that
     the true one is between it and it plus the unresolved mass; None if the vocabulary has no tokenizer. `spellings`:
     one for each text. Where spellings were not followed, `mean_tokens` is NaN, `forced_share` and `improper_mass` are

@@ -37,7 +37,7 @@ STREAM_BLOCK = 256
 class Sample(NamedTuple):
     """A sequence without end tokens. `log_weight`: the log of the product of the allowed masses at its steps.
 
-    `steps`: how many there were, an end token being one under eos="counted"; `forced`: those at which one token only,
+    `steps`: how many there were, an end token being one under eos="counted"; `forced`: those at which only one token,
     or only end tokens, might come; `is_complete`: False if it was cut.
     """
 

@@ -1,6 +1,6 @@
 """The experiment ``kind: saved_calls``: what engines leave to choose along texts as the tokenizer cuts them.
 
-A *step* appends one token, or ends the text. It is *forced* if one token only is allowed, or only end tokens, and then
+A *step* appends one token, or ends the text. It is *forced* if only one token is allowed, or only end tokens, and then
 no *call* of the model is needed: calls = steps - forced steps. The claim under test: proper tokenization makes forced
 steps frequent (Tran-Thien 2024, challenge 3, and the notebook to it). What a model writes is asked by ``kind: worth``,
 in ``saved_calls_lm.yaml``.

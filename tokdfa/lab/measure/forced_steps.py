@@ -1,6 +1,6 @@
 """Steps along a given text: is it taken, and at how many is there nothing to choose?
 
-A *step* appends one token, or ends the text. It is *forced* if one token only is allowed, or only end tokens, and then
+A *step* appends one token, or ends the text. It is *forced* if only one token is allowed, or only end tokens, and then
 no *call* of the model is needed: calls = steps - forced steps. Forced tokens go into the model with the next call.
 """
 
