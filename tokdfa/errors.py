@@ -206,6 +206,11 @@ class AutomatonError(TokdfaError):
     """The parts of an automaton do not fit together: a wrong shape, a target out of range, an unknown node."""
 
 
+def counted(count: int, noun: str) -> str:
+    """For messages: "1 token", "2 tokens"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _point_at(text: str, position: int, width: int = 70) -> str:
     """Two lines: an excerpt of `text` around `position`, and a caret below it."""
     start = max(0, min(position - width // 2, len(text) - width))

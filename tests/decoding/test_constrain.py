@@ -188,8 +188,18 @@ def test_one_call_gives_a_value() -> None:
 def test_an_answer_that_is_cut_off_is_none() -> None:
     with pytest.raises(ParseError, match="not whole after max_tokens, 3"):
         tokdfa.generate(FLAT, BYTES, "say: ", "[a]{9}", 3, always_ends=False)
-    with pytest.raises(ArgumentError, match="not enough for any text"):
+    with pytest.raises(ArgumentError, match=r"3 is not enough for any text .* has 10, the end token included$"):
         tokdfa.generate(FLAT, BYTES, "say: ", "[a]{9}", 3)
+    assert tokdfa.generate(FLAT, BYTES, "say: ", "[a]{9}", 10) == "a" * 9
+
+
+@pytest.mark.parametrize("pattern", ["a{9}", "b|a{9}"])
+def test_a_limit_that_is_too_low_is_told_of_what_follows_the_prompt(pattern: str) -> None:
+    with pytest.raises(ArgumentError, match=r"3 is not enough .* has 8, the end token included after what is answered"):
+        tokdfa.generate(FLAT, BYTES, "say: aa", pattern, 3, answered="aa")
+    assert tokdfa.generate(FLAT, BYTES, "say: aa", pattern, 8, answered="aa") == "a" * 9
+    with pytest.raises(ArgumentError, match=r"1 is not enough for any text .* has 9$"):
+        tokdfa.constrain("a{9}", BYTES).start(max_tokens=1)
 
 
 @pytest.mark.parametrize(

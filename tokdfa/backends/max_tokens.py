@@ -19,7 +19,7 @@ from tokdfa.backends.matcher_situations import MatcherSituations
 from tokdfa.backends.shortest_ends import ShortestEnds
 from tokdfa.backends.state_matcher import StateMatcher
 from tokdfa.core.budget import spending
-from tokdfa.errors import ArgumentError, LimitExceeded, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, LimitExceeded, TokenRefused, UnsupportedConstraint, counted
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -74,6 +74,16 @@ def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
     return ends
 
 
+def too_few(compiled: Countable, matcher: Matcher, max_tokens: int, counts_end: bool = False) -> ArgumentError:
+    """What to raise where no text ends within `max_tokens` tokens; `counts_end`: an end token is one of them."""
+    reason = f"{max_tokens} is not enough for any text of {compiled.constraint.name!r}"
+    with suppress(LimitExceeded):  # it may take too long to find
+        reason += f"; the shortest has {len(matcher.shortest_completion()) + counts_end}"
+        reason += ", the end token included" if counts_end else ""
+    after = " after what is answered" if matcher.tokens else ""
+    return ArgumentError(f"max_tokens: {reason}{after}")
+
+
 class EndingMatcher(Matcher):
     """A matcher that comes to an end within `max_tokens` tokens; an end token does not count."""
 
@@ -91,10 +101,7 @@ class EndingMatcher(Matcher):
         """Raises ArgumentError if no text of the constraint has so few tokens."""
         made = cls(compiled, inner, max_tokens)
         if not made._is_within(max_tokens):
-            reason = f"{max_tokens} tokens are not enough for any text of {compiled.constraint.name!r}"
-            with suppress(LimitExceeded):  # it may take too long to find
-                reason += f"; the shortest has {len(inner.shortest_completion())}"
-            raise ArgumentError(f"max_tokens: {reason}")
+            raise too_few(compiled, inner, max_tokens)
         return made
 
     @property
@@ -122,7 +129,7 @@ class EndingMatcher(Matcher):
         try:
             if not (self.inner.is_finished() or self._is_within(self.tokens_left - 1)):
                 raise TokenRefused(
-                    token, f"no text that goes on with it ends within the {self.tokens_left} tokens left"
+                    token, f"no text that goes on with it ends within the {counted(self.tokens_left, 'token')} left"
                 )
         except BaseException:  # such as LimitExceeded
             self.inner.rollback(1)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tokdfa.backends.max_tokens import too_few
 from tokdfa.core.arguments import as_integer
-from tokdfa.errors import ArgumentError, ParseError, TokenRefused
+from tokdfa.errors import ArgumentError, ParseError, TokenRefused, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def count_answered(vocabulary: Vocabulary, prompt: Sequence[int], answered: int 
     """How many tokens at the end of a prompt are the beginning of the answer. ArgumentError if it ends otherwise."""
     if isinstance(answered, int):
         if answered > len(prompt):
-            raise ArgumentError(f"answered: {answered} tokens, and the prompt has {len(prompt)}")
+            raise ArgumentError(f"answered: {counted(answered, 'token')}, and the prompt has {len(prompt)}")
         return answered
     text, spelled, count = answered.encode(), b"", 0
     while len(spelled) < len(text) and count < len(prompt):
@@ -47,20 +48,37 @@ def count_answered(vocabulary: Vocabulary, prompt: Sequence[int], answered: int 
 
 
 def start_answered(
-    compiled: CompiledConstraint, context: Sequence[int], answered: Sequence[int], max_tokens: int | None
+    compiled: CompiledConstraint,
+    context: Sequence[int],
+    answered: Sequence[int],
+    max_tokens: int | None,
+    counts_end: bool = False,
 ) -> Matcher:
-    """A matcher that has taken the tokens `answered`. `max_tokens`: of those that follow.
+    """A matcher that has taken the tokens `answered`. `max_tokens`: of those that follow, with `counts_end` the end
+    token included.
 
-    Raises ParseError if no text of the constraint begins with them.
+    Raises ParseError if no text of the constraint begins with them, ArgumentError if none ends within `max_tokens`.
     """
-    matcher = compiled.start(context, None if max_tokens is None else max_tokens + len(answered))
+    matcher = _advanced(compiled, compiled.start(context), answered)
+    if max_tokens is None:
+        return matcher
+    try:
+        ending = compiled.start(context, max_tokens - counts_end + len(answered))
+        for token in answered:
+            ending.advance(token)
+    except (ArgumentError, TokenRefused):
+        raise too_few(compiled, matcher, max_tokens, counts_end) from None
+    return ending
+
+
+def _advanced(compiled: CompiledConstraint, matcher: Matcher, answered: Sequence[int]) -> Matcher:
     for token in answered:
         try:
             matcher.advance(token)
         except TokenRefused as error:
             text = compiled.vocab.spell(answered).decode(errors="replace")
             raise ParseError(
-                f"answered: the prompt ends with {len(answered)} tokens that {compiled.constraint.name!r} does not "
-                f"begin with ({error})", text,
+                f"answered: the prompt ends with {counted(len(answered), 'token')} that {compiled.constraint.name!r} "
+                f"does not begin with ({error})", text,
             ) from None  # fmt: skip
     return matcher

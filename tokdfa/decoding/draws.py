@@ -172,7 +172,7 @@ class Target:
         check_count("max_tokens", max_tokens)
         check_eos(eos)
         self.model, self.compiled, self.max_tokens, self.eos = model, compiled, max_tokens, eos
-        self._text_tokens = max_tokens - 1 if always_ends else None
+        self._limit = max_tokens if always_ends else None
         self.vocabulary = compiled.vocab
         self.context = as_tokens(context, compiled.vocab.size, "context")
         self._begun = len(self.context) - count_answered(self.vocabulary, self.context, answered)
@@ -181,7 +181,7 @@ class Target:
     def start(self) -> Matcher:
         """A matcher before the first token, after what of the answer the context holds."""
         return start_answered(
-            self.compiled, self.context[: self._begun], self.context[self._begun :], self._text_tokens
+            self.compiled, self.context[: self._begun], self.context[self._begun :], self._limit, counts_end=True
         )  # fmt: skip
 
     def prefix(self, tokens: Sequence[int]) -> tuple[int, ...]:
