@@ -74,15 +74,18 @@ class TokenizerError(TokdfaError):
     """A tokenizer file cannot be read or is not what it claims to be."""
 
 
+#: What to do about an answer that may be a beginning, and about one that is none.
+CUT_OFF = "If it was cut off, raise max_new_tokens"
+DECODED_BADLY = "Decode only what was generated after the prompt, with skip_special_tokens=True"
+
+
 class ParseError(TokdfaError, ValueError):
     """A generated text is not one of the constraint; mostly it was cut off by a limit of tokens. `text`: all of it."""
 
-    def __init__(self, message: str, text: str) -> None:
+    def __init__(self, message: str, text: str, remedy: str = CUT_OFF) -> None:
         self.text = text
-        super().__init__(
-            f"{message}\n  {text[:40]!r} ... {text[-40:]!r}\nIf it was cut off, raise max_new_tokens; decode only what "
-            "was generated after the prompt, with skip_special_tokens=True"
-        )
+        shown = repr(text) if len(text) <= 80 else f"{text[:40]!r} ... {text[-40:]!r}"
+        super().__init__("\n".join(filter(None, (message, f"  {shown}", remedy))))
 
 
 class ModelError(TokdfaError):

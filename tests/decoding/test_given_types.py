@@ -157,6 +157,49 @@ def test_the_order_of_members_is_named() -> None:
     assert anyhow.parse(list(b'{"b": 1, "a": 2, "c": 3}')) == {"a": 2, "b": 1, "c": 3}
 
 
+@pytest.mark.parametrize(
+    ("text", "after", "token"),
+    [
+        ('{"a": 1, "b": 9}', '{"a": 1, "b": ', "9"),
+        ('{"a":1, "b": 2}', '{"a":', "1"),
+        ('{"a": 1, "c', '{"a": 1, "', "c"),
+    ],
+)
+def test_the_order_is_named_only_where_it_is_to_blame(text: str, after: str, token: str) -> None:
+    members = {"a": {"type": "integer"}, "b": {"type": "integer", "maximum": 5}}
+    schema = {"type": "object", "properties": members, "required": ["a", "b"], "additionalProperties": False}
+    with pytest.raises(ParseError) as caught:
+        tokdfa.constrain(schema, BYTES).parse(list(text.encode()))
+    assert f"after {after!r}, {token!r} is not allowed\n" in str(caught.value)
+    assert "max_new_tokens" not in str(caught.value)
+    assert str(caught.value).count(text) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cut"),
+    [
+        *((text, True) for text in ('{"a": 1', '{"a', '{"a": tr', '{"a": "\\u12', '{"a": -', '{"a": 1.', "")),
+        *((text, False) for text in ('{"a": 1]', '{"a": x}', '{"a": 1}<|end|>', "a spider: {}", '{"a": "\n"}')),
+    ],
+)
+def test_more_tokens_are_advised_for_beginnings_only(text: str, is_cut: bool) -> None:
+    with pytest.raises(ParseError, match="max_new_tokens" if is_cut else "skip_special_tokens"):
+        tokdfa.constrain({"type": "object"}, BYTES).parse(text)
+
+
+def test_choices_that_are_no_text_are_read_as_bytes() -> None:
+    constrained = tokdfa.constrain([b"\xff", b"a\xfe", "b"], BYTES)
+    for given in (b"\xff", [255], np.array([255, 256])):
+        assert constrained.parse(given) == b"\xff"
+    assert (constrained.parse(b"a\xfe"), constrained.parse("b"), constrained.parse(b"b")) == (b"a\xfe", "b", "b")
+    for wrong in (b"\xfe", b"a\xff", "\ud800"):
+        with pytest.raises(ParseError, match="is not allowed"):
+            constrained.parse(wrong)
+    lacking = tokdfa.Vocabulary([b"a", b""], [1])
+    with pytest.raises(ParseError, match="no tokens spell it"):
+        tokdfa.constrain("a", lacking).parse(b"\xff")
+
+
 TOOLS = [
     {"name": "f", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}},
     {"type": "function", "function": {"name": "f_more", "parameters": None}},

@@ -103,8 +103,8 @@ class RememberedEnds:
         mended = self._mended(situation, memory)
         most = FAR if mended is None else fewest_tokens(self._vocab, mended)[0]
         found = self._search(situation, memory, most - 1)
-        if found is None and mended is not None and most < FAR:
-            return spell(self._vocab, mended)
+        if found is None and mended is not None:
+            found = spell(self._vocab, mended)
         if found is None:
             raise EmptyLanguageError("no tokens lead from here to an end: every way gives an object a name twice")
         return found

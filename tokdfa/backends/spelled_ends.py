@@ -52,10 +52,12 @@ def fewest_tokens(vocab: Vocabulary, text: bytes) -> list[int]:
     return fewest
 
 
-def spell(vocab: Vocabulary, text: bytes) -> list[int]:
-    """These tokens, of several ways the one whose tokens are the longest first; there are some."""
+def spell(vocab: Vocabulary, text: bytes) -> list[int] | None:
+    """These tokens, of several ways the one whose tokens are the longest first; None if no tokens spell the text."""
     spelled, longest, _ = _spelling_of(vocab)
     fewest, begin, found = fewest_tokens(vocab, text), 0, list[int]()
+    if fewest[0] >= FAR:
+        return None
     while begin < len(text):
         ends = reversed(range(begin + 1, min(begin + longest, len(text)) + 1))
         end = next(end for end in ends if fewest[end] == fewest[begin] - 1 and text[begin:end] in spelled)

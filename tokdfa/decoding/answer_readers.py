@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tokdfa.core.locks import cached_property
 from tokdfa.core.packages import import_library
-from tokdfa.errors import ArgumentError, ParseError
+from tokdfa.errors import CUT_OFF, DECODED_BADLY, ArgumentError, ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokdfa.grammar.tool_calls import ToolCall, ToolCalls
+
+
+#: What is left of a JSON text that ends inside a word, a number or an escape, from where json stops reading it.
+_UNFINISHED = re.compile(r"(t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|[eE][+-]?|u[0-9a-fA-F]{0,3})?")
 
 
 class Reader(Protocol):
@@ -38,7 +42,16 @@ class JsonReader:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ParseError(f"the answer is not JSON: {error}", text) from None
+            remedy = CUT_OFF if _is_cut(text, error) else DECODED_BADLY
+            raise ParseError(f"the answer is not JSON: {error}", text, remedy) from None
+
+
+def _is_cut(text: str, error: Exception) -> bool:
+    """Whether what json says of a text may be because its end is missing."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    rest = text[error.pos :].strip()
+    return error.msg.startswith("Unterminated") or _UNFINISHED.fullmatch(rest) is not None
 
 
 @dataclass(frozen=True)

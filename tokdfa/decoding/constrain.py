@@ -14,24 +14,25 @@ model, masks are as wide as its logits; without it, logits past the vocabulary a
 
 from __future__ import annotations
 
-import json
 import pickle
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.backends.leading_text import allow_leading
 from tokdfa.backends.registry import backend_class, compile, default_backend
+from tokdfa.backends.spelled_ends import spell
 from tokdfa.constraint import Constraint, JsonSchema
 from tokdfa.core import notices
 from tokdfa.core.arguments import as_text, as_tokens
 from tokdfa.decoding.given_constraint import options_of, read_constraint
 from tokdfa.decoding.logits_processor import ConstraintLogitsProcessor
 from tokdfa.errors import (
+    DECODED_BADLY,
     ArgumentError,
     ModelError,
     ParseError,
+    TokdfaError,
     TokenizerError,
-    TokenRefused,
     UnknownNameError,
     VocabularyError,
 )
@@ -148,7 +149,8 @@ class Constrained:
         )
 
     def parse(self, answer: Any, context: Sequence[int] = ()) -> Any:
-        """The value of an answer: an object of the type, the JSON value, the calls of tools, or the text itself.
+        """The value of an answer: an object of the type, the JSON value, the calls of tools, or the text itself, as
+        bytes if it is not UTF-8.
 
         `answer`: the generated tokens, in any form (what follows an end token is left out), or their text. Tokens are
         better: a decoder may drop a first blank, or the markers of a call. `context`: the tokens before them; it
@@ -162,32 +164,44 @@ class Constrained:
         where the tokenizer encodes the text as it is). Lets pydantic's ValidationError through: a class may ask more of
         a value than its schema says.
         """
-        if isinstance(answer, bytes):
-            answer = answer.decode(errors="replace")
-        if not isinstance(answer, str):
-            return self._value(self._text_of(answer, context))
+        if not isinstance(answer, str | bytes):
+            return self._value(self._spelled(answer, context))
+        spelled = answer.encode(errors="surrogatepass") if isinstance(answer, str) else answer
         if self._read is not None:
-            return self._value(answer)
-        tokens = self._tokens_of(answer)
+            return self._value(spelled)
+        tokens = self._tokens_of(spelled)
         try:
             if tokens is not None:
-                self._check(answer, tokens, context)
+                self._check(spelled, tokens, context)
         except ParseError:
-            blank = self._tokens_of(f" {answer}")
-            if blank is None or not self._takes(blank, context):
+            blank = self._tokens_of(b" " + spelled)
+            if blank is None or not _takes(self.compiled, blank, context):
                 raise
-            answer = f" {answer}"
-        return self._value(answer)
+            spelled = b" " + spelled
+        return self._value(spelled)
 
-    def _value(self, text: str) -> Any:
-        plain = text.removeprefix(self._leading)
-        return plain if self._read is None else self._read(plain)
+    def _value(self, spelled: bytes) -> Any:
+        plain = spelled.removeprefix(self._leading.encode())
+        if self._read is not None:
+            return self._read(plain.decode(errors="replace"))
+        try:
+            return plain.decode()
+        except UnicodeDecodeError:
+            return plain
 
-    def _tokens_of(self, text: str) -> list[int] | None:
+    def _tokens_of(self, spelled: bytes) -> list[int] | None:
+        try:
+            text = spelled.decode()
+        except UnicodeDecodeError:  # no tokenizer takes it
+            tokens = spell(self.vocabulary, spelled)
+            if tokens is None:
+                said = f"the answer is not a text of {self.constraint.name!r}: no tokens spell it"
+                raise ParseError(said, spelled.decode(errors="replace"), DECODED_BADLY) from None
+            return tokens
         tokenizer = self.vocabulary.tokenizer
         return None if tokenizer is None else encode_exactly(tokenizer, self.vocabulary, text)
 
-    def _text_of(self, answer: Any, context: Sequence[int]) -> str:
+    def _spelled(self, answer: Any, context: Sequence[int]) -> bytes:
         """The text of tokens that the masks allow, special tokens by the names that they are printed as."""
         vocabulary = self.vocabulary
         try:
@@ -199,48 +213,63 @@ class Constrained:
             ) from None
         ends = [place for place, token in enumerate(tokens) if token in vocabulary.end_token_set]
         tokens = tokens[: ends[0]] if ends else tokens
-        spelled = b"".join(
-            vocabulary.token_bytes(token) or vocabulary.special_tokens.get(token, "").encode() for token in tokens
-        )
-        text = spelled.decode(errors="replace")
-        self._check(text, tokens, context)
-        return text
+        spelled = _spell(vocabulary, tokens)
+        self._check(spelled, tokens, context)
+        return spelled
 
-    def _check(self, text: str, tokens: Sequence[int], context: Sequence[int]) -> None:
+    def _check(self, spelled: bytes, tokens: Sequence[int], context: Sequence[int]) -> None:
         matcher = self.compiled.start(context)
-        try:
-            for token in tokens:
-                matcher.advance(token)
-        except TokenRefused as error:
-            raise ParseError(
-                f"the answer is not a text of {self.constraint.name!r}: {error}{self._hint(text)}", text
-            ) from None
-        if not matcher.can_end():
-            raise ParseError(f"the answer is not complete for {self.constraint.name!r}", text)
-
-    def _hint(self, text: str) -> str:
-        """What to say of an answer that may be refused for the order of its members only."""
-        if not isinstance(self.constraint, JsonSchema) or self.constraint.order == "any":
-            return ""
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return ""
-        if not isinstance(value, dict):
-            return ""
-        return (
-            ". It is JSON: members come in the order of the schema's properties (or first the required, in the order "
-            "of required); order='any' takes every order"
-        )
-
-    def _takes(self, tokens: Sequence[int], context: Sequence[int]) -> bool:
-        """Whether tokens are a whole answer."""
-        matcher = self.compiled.start(context)
-        for token in tokens:
+        for place, token in enumerate(tokens):
             if not matcher.allows(token):
-                return False
+                raise self._refusal(spelled, tokens, place, context, matcher.can_end())
             matcher.advance(token)
-        return matcher.can_end()
+        if not matcher.can_end():
+            raise ParseError(
+                f"the answer is not complete for {self.constraint.name!r}", spelled.decode(errors="replace")
+            )
+
+    def _refusal(
+        self, spelled: bytes, tokens: Sequence[int], place: int, context: Sequence[int], is_whole: bool
+    ) -> ParseError:
+        """What to raise for an answer whose token at `place` is refused; `is_whole`: what comes before is an answer."""
+        before = _spell(self.vocabulary, tokens[:place]).decode(errors="replace")[-40:]
+        token = _spell(self.vocabulary, tokens[place : place + 1]).decode(errors="replace")
+        where = f"after {before!r}" if place else "at its beginning"
+        message = f"the answer is not a text of {self.constraint.name!r}: {where}, {token!r} is not allowed"
+        if self._differs_in_order(spelled, tokens, context):
+            message += (
+                "; members come in the order of the schema's properties (or first the required, in the order of "
+                "required), and order='any' takes every order"
+            )
+        return ParseError(message, spelled.decode(errors="replace"), DECODED_BADLY if is_whole or not place else "")
+
+    def _differs_in_order(self, spelled: bytes, tokens: Sequence[int], context: Sequence[int]) -> bool:
+        """Whether tokens are an answer but for the order of members."""
+        constraint = self.constraint
+        if not isinstance(constraint, JsonSchema) or constraint.order == "any" or b"{" not in spelled:
+            return False
+        try:
+            anyhow = compile(constraint.changed(order="any"), self.vocabulary)
+            return _takes(allow_leading(anyhow, self._leading) if self._leading else anyhow, tokens, context)
+        except TokdfaError:
+            return False
+
+
+def _spell(vocabulary: Vocabulary, tokens: Iterable[int]) -> bytes:
+    """What tokens spell, special tokens by the names that they are printed as."""
+    return b"".join(
+        vocabulary.token_bytes(token) or vocabulary.special_tokens.get(token, "").encode() for token in tokens
+    )
+
+
+def _takes(compiled: CompiledConstraint, tokens: Sequence[int], context: Sequence[int]) -> bool:
+    """Whether tokens are a whole answer."""
+    matcher = compiled.start(context)
+    for token in tokens:
+        if not matcher.allows(token):
+            return False
+        matcher.advance(token)
+    return matcher.can_end()
 
 
 def _check_options(what: Any, backend: str, options: Iterable[str], own: frozenset[str]) -> None:
