@@ -101,11 +101,14 @@ class NothingDrawn(TokdfaError):
 
 
 class UnknownNameError(TokdfaError, LookupError):
-    """A tokenizer, backend, option, measure or key that does not exist; names the nearest that do."""
+    """A tokenizer, backend, option, measure or key that does not exist; names the nearest that do.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.kind, self.name, self.known = kind, name, sorted(known)
-        super().__init__(f"there is no {kind} {name!r}; {nearest(name, self.known)}")
+    `remedy`: what to say in their place.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], remedy: str = "") -> None:
+        self.kind, self.name, self.known, self.remedy = kind, name, sorted(known), remedy
+        super().__init__(f"there is no {kind} {name!r}; {remedy or nearest(name, self.known)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -113,7 +116,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     names = sorted(known)
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    near = get_close_matches(name, names, n=3, cutoff=0.6)
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     return f"known: {', '.join(names[:20]) or 'none'}{', ...' if len(names) > 20 else ''}"

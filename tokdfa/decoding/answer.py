@@ -54,17 +54,23 @@ def generate(
     if isinstance(what, Sampler):
         sampler, what = what, None
     if what is None and (isinstance(compiled, CompiledConstraint | Constrained) or not _is_tokenizer(compiled)):
-        if options:
-            raise UnknownNameError("option of generate with a compiled constraint", next(iter(options)), _OPTIONS)
+        for name in options:
+            raise UnknownNameError("option of generate with a compiled constraint", name, _OPTIONS, _instead(name))
         return loop.generate(model, compiled, context, sampler, max_tokens, skip_forced, bool(always_ends), answered)
     if what is None:
         raise ArgumentError(
             "what is missing: write generate(model, tokenizer, prompt, what) with a pydantic class or another "
-            "constraint, or generate(model, constrain(what, tokenizer), prompt)"
+            "constraint; a model of tokdfa.load_model takes generate(model, constrain(what, model), prompt), too"
         )
     if isinstance(compiled, CompiledConstraint | Constrained):
         raise ArgumentError("what is given twice: generate(model, tokenizer, prompt, what) takes the tokenizer here")
-    asked, constrained = _prepared(model, compiled, what, options)
+    try:
+        asked, constrained = _prepared(model, compiled, what, options)
+    except UnknownNameError as error:
+        if error.name not in options:
+            raise
+        kind, known, remedy = f"option of generate, {error.kind}", [*_OPTIONS, *error.known], _instead(error.name)
+        raise UnknownNameError(kind, error.name, known, remedy or error.remedy) from None
     max_tokens = as_integer(max_tokens, "max_tokens", 1)
     tokens = _encoded(context, compiled, asked)
     sampler, always_ends = sampler or Sampler(greedy=True), always_ends is not False
@@ -77,6 +83,17 @@ def generate(
 
 #: What `generate` takes by name, for messages.
 _OPTIONS = ("max_tokens", "skip_forced", "always_ends", "sampler", "answered")
+#: What stands for an option of transformers' generate().
+_INSTEAD = {
+    **dict.fromkeys(("max_new_tokens", "max_length"), "max_tokens"),
+    **dict.fromkeys(("temperature", "top_p", "greedy", "seed"), "sampler=tokdfa.decoding.sampling.Sampler(...)"),
+    "do_sample": "sampler=tokdfa.decoding.sampling.Sampler()",
+}
+
+
+def _instead(name: str) -> str:
+    """For the end of a message: what to write for an option of transformers' generate(), "" for any other."""
+    return f"write {_INSTEAD[name]}" if name in _INSTEAD else ""
 
 
 def _is_tokenizer(given: Any) -> bool:

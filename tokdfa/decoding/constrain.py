@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.backends.leading_text import allow_leading
 from tokdfa.backends.registry import backend_class, compile, default_backend
 from tokdfa.backends.spelled_ends import spell
-from tokdfa.constraint import Constraint, JsonSchema
+from tokdfa.constraint import Constraint, JsonSchema, Regex
 from tokdfa.core import notices
 from tokdfa.core.arguments import as_text, as_tokens
 from tokdfa.decoding.given_constraint import options_of, read_constraint
@@ -280,7 +280,9 @@ def _check_options(what: Any, backend: str, options: Iterable[str], own: frozens
             continue
         if isinstance(what, Constraint) and name in type(what).__dataclass_fields__:
             raise ArgumentError(f"{name}: options of a {type(what).__name__} are given when it is made")
-        raise UnknownNameError(f"option of this constraint or of the backend {backend}", name, known | own)
+        owner = next((kind for kind in (JsonSchema, Regex) if name in kind.__dataclass_fields__), None)
+        remedy = f"it is an option of {owner.__name__}, which this constraint is not" if owner else ""
+        raise UnknownNameError(f"option of this constraint or of the backend {backend}", name, known | own, remedy)
 
 
 def _read_vocabulary(tokenizer: Any, model: Any, ends: Iterable[int | str], size: int | None) -> Vocabulary:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -159,11 +159,7 @@ class Target:
         always_ends: bool = False,
         answered: int | str = 0,
     ) -> None:
-        if not isinstance(model, LanguageModel):
-            raise ArgumentError(
-                f"model is a LanguageModel, as tokdfa.load_model('smollm2') returns, not a {type(model).__name__}; a "
-                "model of transformers generates itself: model.generate(..., logits_processor=[...])"
-            )
+        check_model(model)
         if not isinstance(compiled, CompiledConstraint):
             raise ArgumentError(
                 f"compiled is what tokdfa.compile or tokdfa.constrain returns, not a {type(compiled).__name__}"
@@ -227,6 +223,16 @@ class Target:
             log_weights=np.zeros(len(sequences)) if log_weights is None else log_weights,
             drafts=drafts,
             log_mass=log_mass,
+        )
+
+
+def check_model(model: Any) -> None:
+    """Raise ArgumentError unless `model` is a LanguageModel."""
+    if not isinstance(model, LanguageModel):
+        raise ArgumentError(
+            f"model is a LanguageModel, as tokdfa.load_model('smollm2') returns, not a {type(model).__name__}; a "
+            "model of transformers takes a tokenizer beside it, tokdfa.generate(model, tokenizer, prompt, what), or "
+            "generates itself: model.generate(**inputs, logits_processor=[constrained.logits_processor()])"
         )
 
 

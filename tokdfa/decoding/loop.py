@@ -21,7 +21,7 @@ import numpy as np
 from tokdfa import mask as masks
 from tokdfa.core.arguments import as_sequence
 from tokdfa.decoding.answered import as_answered
-from tokdfa.decoding.draws import Costs, Target, check_count
+from tokdfa.decoding.draws import Costs, Target, check_count, check_model
 from tokdfa.decoding.sampling import Sampler, log_total
 from tokdfa.errors import ArgumentError, EmptyMask
 
@@ -117,6 +117,7 @@ def generate_batch(
     vocabularies, if a prefix is too long for the model, or if it gives probability 0 to all that is allowed;
     OptionError for values out of range.
     """
+    check_model(model)
     check_count("max_tokens", max_tokens)
     if sampler is not None and not isinstance(sampler, Sampler):
         raise ArgumentError(f"sampler is a tokdfa.decoding.sampling.Sampler, not a {type(sampler).__name__}")
