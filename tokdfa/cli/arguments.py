@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokdfa.errors import OptionError
+from tokdfa.errors import OptionError, UnknownNameError
 
 if TYPE_CHECKING:
     from tokdfa.constraint import Constraint, JsonSchema
@@ -54,7 +54,6 @@ def read_settings(given: list[str]) -> dict[str, Any]:
 def read_options(backend: str, given: list[str]) -> dict[str, Any]:
     """NAME=VALUE texts as typed settings of `backend`. Raises OptionError or UnknownNameError."""
     from tokdfa.backends.registry import backend_class
-    from tokdfa.errors import UnknownNameError
 
     known = {option.name: option for option in backend_class(backend).options}
     settings: dict[str, Any] = {}
@@ -105,6 +104,9 @@ def read_schema(path: Path, options: list[str]) -> JsonSchema:
     from tokdfa.lab.config.yaml_source import read_text
 
     text, settings = read_text(path), read_settings(options)
+    known = JsonSchema.__dataclass_fields__.keys() - {"text", "label"}
+    for name in settings.keys() - known:
+        raise UnknownNameError("option of a schema", name, known)
     try:
         data = json.loads(text)
         if isinstance(data, dict) and "schema" in data and "tests" in data:
@@ -112,7 +114,3 @@ def read_schema(path: Path, options: list[str]) -> JsonSchema:
         return JsonSchema(text, label=path.stem, **settings)
     except json.JSONDecodeError as error:
         raise OptionError(f"{path} is not JSON: {error}") from None
-    except OptionError:
-        raise
-    except TypeError:
-        raise OptionError(f"a schema is read with options of JsonSchema, not {', '.join(settings)}") from None
