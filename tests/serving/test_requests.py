@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,11 @@ def test_a_request_is_its_constraint(kind: str, text: str, members: list[str], o
         assert not matcher.allows(other.encode()[-1]), other
 
 
+def test_what_says_no_more_than_its_kind_is_taken() -> None:
+    assert len({read_request("json_object", text) for text in ("", "{}", '{"type": "object"}', "$$ANY$$")}) == 1
+    assert read_request("choice", ["yes", "no"]) == read_request("choice", '["yes", "no"]')
+
+
 def test_every_kind_has_a_case() -> None:
     assert set(KINDS) == {case[0] for case in CASES}
 
@@ -62,7 +68,10 @@ def test_every_kind_has_a_case() -> None:
     ("kind", "text", "error", "message"),
     [
         ("jsn", "{}", UnknownNameError, "did you mean 'json'"),
+        ("json_schema", "{}", UnknownNameError, "write 'json' for a schema"),
         ("json", "{", OptionError, "not JSON"),
+        ("json_object", '{"type": "integer"}', ArgumentError, "takes no schema"),
+        ("structural_tag", TAGS, ArgumentError, "the text of structural_tag takes a str"),
         ("choice", "yes", ArgumentError, "choice: its text is not JSON"),
         ("choice", '{"a": 1}', ArgumentError, "JSON array"),
         ("ebnf", 'root ::= ("a"', GrammarSyntaxError, "line 1, column 10"),
@@ -72,6 +81,6 @@ def test_every_kind_has_a_case() -> None:
         ("structural_tag", json.dumps({**TAGS, "triggers": [None]}), ArgumentError, "triggers takes a str"),
     ],
 )
-def test_errors(kind: str, text: str, error: type[Exception], message: str) -> None:
+def test_errors(kind: str, text: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         read_request(kind, text)

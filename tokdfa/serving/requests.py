@@ -3,9 +3,9 @@
 | kind | text |
 |---|---|
 | ``json`` | a JSON schema |
-| ``json_object`` | nothing: any JSON object |
+| ``json_object`` | nothing, as it is any JSON object |
 | ``regex`` | a pattern |
-| ``choice`` | a JSON array of texts |
+| ``choice`` | a JSON array of texts, or a list of them |
 | ``grammar``, ``ebnf`` | a grammar in Lark's notation, or in xgrammar's EBNF if it begins with a rule ``name ::=`` |
 | ``structural_tag`` | tags in free text, see `tokdfa.serving.structural_tags` |
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KINDS = ("json", "json_object", "regex", "choice", "grammar", "ebnf", "structural_tag")
 
 
-def read_request(kind: str, text: str, vocab: Any = None, **options: Any) -> Constraint:
+def read_request(kind: str, text: str | list[str], vocab: Any = None, **options: Any) -> Constraint:
     """The constraint of a request. `options`: of `JsonSchema`, for its schemas. `vocab`: a vocabulary, or anything that
     `load_tokenizer` takes; with it, markers in the texts of a structural tag are its special tokens.
 
@@ -38,15 +38,20 @@ def read_request(kind: str, text: str, vocab: Any = None, **options: Any) -> Con
     """
     kind = as_text(kind, "kind").lower()
     if kind not in KINDS:
-        raise UnknownNameError("kind of request", kind, KINDS)
-    options = {"profile": "generation", **options}
+        remedy = "write 'json' for a schema" if kind == "json_schema" else ""
+        raise UnknownNameError("kind of request", kind, KINDS, remedy)
+    if kind == "choice" and isinstance(text, list):
+        return Choice(text)
+    text, options = as_text(text, f"the text of {kind}"), {"profile": "generation", **options}
     match kind:
         case "json":
-            return JsonSchema(as_text(text, "the schema"), **options)
+            return JsonSchema(text, **options)
         case "json_object":
+            if text.lstrip().startswith("{") and _read_json(text, kind) not in ({}, {"type": "object"}):
+                raise ArgumentError("json_object is any JSON object and takes no schema; a schema is of kind 'json'")
             return JsonSchema({"type": "object"}, **options)
         case "regex":
-            return Regex(as_text(text, "the pattern"))
+            return Regex(text)
         case "choice":
             choices = _read_json(text, "choice")
             if not isinstance(choices, list):
@@ -54,11 +59,11 @@ def read_request(kind: str, text: str, vocab: Any = None, **options: Any) -> Con
             return Choice(choices)
         case "structural_tag":
             return read_structural_tag(_read_json(text, "structural_tag"), options, vocab)
-    return read_ebnf(text) if is_ebnf(as_text(text, "the grammar")) else Grammar(text, json_options=options)
+    return read_ebnf(text) if is_ebnf(text) else Grammar(text, json_options=options)
 
 
 def _read_json(text: str, kind: str) -> Any:
     try:
         return read_json(text, kind)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ArgumentError(f"{kind}: its text is not JSON: {error}") from None
