@@ -193,6 +193,7 @@ BAD = {
     "no part": (lambda: seq(1), ArgumentError, "not a int"),
     "no choice": (choice, OptionError, "at least one"),
     "a stop that is empty": (lambda: text_until("a", ""), OptionError, "empty"),
+    "an empty stop": (lambda: text_without("a", ""), OptionError, "empty"),
     "half a character": (lambda: text("\ud800"), OptionError, "UTF-8"),
     "a name without brackets": (lambda: special("[TOOL]"), OptionError, "give its id"),
     "high below low": (lambda: repeat("a", 2, 1), OptionError, "below low"),
@@ -218,6 +219,18 @@ def test_a_schema_of_a_tool_that_is_refused_has_its_pointer():
     with pytest.raises(SchemaError, match=r"type at #/properties/x.*line 1, column") as caught:
         create_backend("pushdown_trie", SPECIAL).compile(Grammar(part))
     assert caught.value.pointer == "/properties/x"
+
+
+@pytest.mark.parametrize("parameters", [None, {}, {"properties": {"x": {"type": "integer"}}}])
+def test_arguments_are_an_object(parameters):
+    compiled = create_backend("pushdown_trie", SPECIAL).compile(
+        Grammar(tools("hermes", [{"name": "f", "parameters": parameters}], SPECIAL))
+    )
+    matcher = compiled.start()
+    for byte in b'<tool_call>\n{"name": "f", "arguments": ':
+        matcher.advance(byte)
+    assert matcher.allows(ord("{"))
+    assert not any(map(matcher.allows, b'5"[tfn'))
 
 
 # Formats of tools.

@@ -276,7 +276,9 @@ def up_to(mark: Part) -> Part:
 
 
 def text_without(*stops: str) -> Part:
-    """Any text, also none, that has no stop inside."""
+    """Any text, also none, that has no stop inside. Raises OptionError for a stop that is empty."""
+    if "" in stops:
+        raise OptionError("text_without: an empty stop is in every text; leave it out")
     stopped = "|".join(map(pattern_of, stops))
     return Written("", f"\0: /.*/s & ~/.*({stopped}).*/s" if stops else "\0: /.*/s")
 

@@ -104,7 +104,7 @@ def tools(
     whose `parse` gives the calls, or ``tokdfa.Grammar(tools(...))``.
 
     `format`: a name of `FORMATS`, or a description; `tools`: each ``{"name": ..., "parameters": schema}``, alone or as
-    OpenAI's ``{"type": "function", "function": {...}}``, parameters any object if there are none or null; `vocab`: says
+    OpenAI's ``{"type": "function", "function": {...}}``, any object if there are no parameters or null; `vocab`: says
     which markers are special tokens; `parallel`: several calls between one opening and closing, where the format has
     these; `json_options`: options of `JsonSchema` for the arguments. Raises UnknownNameError for a format,
     ArgumentError and OptionError for a tool that is none, for equal names, and for what `tags` refuses; what is wrong
@@ -205,4 +205,6 @@ def _described(tool: Any) -> tuple[str, Any]:
     if name != json_text.dumps(name, ensure_ascii=False)[1:-1]:
         raise OptionError(f"tools: the name {name!r} must not need escapes in JSON")
     parameters = given.get("parameters")
+    if isinstance(parameters, dict) and not {"type", "const", "enum", "$ref"} & parameters.keys():
+        return name, {**parameters, "type": "object"}
     return name, {"type": "object"} if parameters is None else parameters
