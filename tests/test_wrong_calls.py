@@ -227,8 +227,10 @@ WRONG: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     # ... and of an answer
     ("answer", lambda value: tokdfa.constrain("a", TOKENIZER).parse(value), (None, [1.5], [[1, 2]])),
     ("not a text of", lambda value: tokdfa.constrain("a", TOKENIZER).parse(value), ([1, 2],)),
-    ("max_new_tokens", lambda value: tokdfa.constrain("ab", TOKENIZER).parse(value), ("a", "abc", "", b"a\xff")),
-    ("skip_special_tokens", lambda value: tokdfa.constrain({}, TOKENIZER).parse(value), ('{"a"', "[1]<|im_end|>", "")),
+    ("max_new_tokens", lambda value: tokdfa.constrain("ab", TOKENIZER).parse(value), ("a", "")),
+    ("not allowed", lambda value: tokdfa.constrain("ab", TOKENIZER).parse(value), ("abc", b"a\xff", "x", "\ud800")),
+    ("max_new_tokens", lambda value: tokdfa.constrain({}, TOKENIZER).parse(value), ('{"a"', "")),
+    ("skip_special_tokens", lambda value: tokdfa.constrain({}, TOKENIZER).parse(value), ("[1]<|im_end|>", "a: 1")),
     # decoding
     ("model", lambda value: generate(value, compiled()), (None,)),
     ("compiled", lambda make: generate(MODEL, make()), (matcher, lambda: Regex("a"))),
