@@ -12,6 +12,7 @@ from tokdfa.backends.batch import fill_rows
 from tokdfa.backends.earley_trie.strategy import EarleyTrie
 from tokdfa.backends.pushdown_trie.strategy import PushdownTrie, fill_masks
 from tokdfa.constraint import Grammar, Regex
+from tokdfa.errors import ArgumentError
 from tokdfa.vocabulary.mask_store import BLOCK_MASKS, NARROW, MaskStore
 from tokdfa.vocabulary.tokenizers import load_tokenizer
 
@@ -63,7 +64,11 @@ def test_a_batch_is_masks_one_by_one(threads: int, memo: bool) -> None:
         for _ in range(2):
             fill_masks([matchers[k] for k in chosen], out, threads)
             assert np.array_equal(out, expected[chosen])
-    fill_masks([], np.empty((0, 0), dtype=np.int32))
+    for words in (0, 9):
+        fill_masks([], np.empty((0, words), dtype=np.int32))
+    for wrong in ((), (9,), (1, 9)):
+        with pytest.raises(ArgumentError, match="out must be a mask"):
+            fill_masks([], np.empty(wrong, dtype=np.int32))
 
 
 @pytest.mark.parametrize("threads", [1, 2])

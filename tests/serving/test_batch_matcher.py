@@ -79,7 +79,7 @@ def test_a_batch_is_its_matchers(threads: int) -> None:
                     twin.advance(tokens[row])
         elif what == "rollback":
             counts = {row: chance.randrange(len(twin.tokens) + 1) for row, twin in enumerate(twins) if twin is not None}
-            batch.rollback(counts)
+            batch.rollback([counts.get(row, 0) for row in range(6)] if chance.random() < 0.5 else counts)
             for row, count in counts.items():
                 twins[row].rollback(count)  # type: ignore[union-attr]
         else:
@@ -110,6 +110,23 @@ def test_all_rows_move_or_none() -> None:
     assert batch.finished() == [True, False, False]
     with pytest.raises(TokenRefused, match="row 0"):
         batch.advance({0: ord("a")})
+
+
+def test_taking_back_moves_all_rows_or_none() -> None:
+    batch = BatchMatcher(VOCAB, rows=3)
+    ab = tokdfa.compile(tokdfa.Regex("ab*"), VOCAB)
+    batch.put(0, ab.start())
+    batch.put(2, ab.start())
+    batch.advance([97, 0, 97])
+    with pytest.raises(ArgumentError, match="row 2 must be at least 0 and at most 1, not 9"):
+        batch.rollback({0: 1, 2: 9})
+    with pytest.raises(ArgumentError, match="counts: 2 for 3 rows"):
+        batch.rollback([1, 0])
+    assert [matcher and matcher.tokens for matcher in batch] == [(97,), None, (97,)]
+    batch.rollback([1, 0, 0])
+    assert [matcher and matcher.tokens for matcher in batch] == [(), None, (97,)]
+    assert None in batch
+    assert batch[2] in batch
 
 
 def test_changes_wait_until_masks_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.matcher import Matcher
 from tokdfa.backends.state_matcher import StateMatcher, fill_kept
 from tokdfa.core.arguments import as_integer, as_sequence
-from tokdfa.errors import ArgumentError, TokenRefused
+from tokdfa.errors import ArgumentError, TokenRefused, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads: int = 1) -> None:
     """Write the mask of each matcher into a row of `out`: int32, C-contiguous, shape (matchers, words).
 
-    Up to `threads` threads make new masks, the caller's among them. `out` may be a torch tensor on the CPU. Raises
-    ArgumentError if it does not fit, and what a matcher raises, when all others are done.
+    Up to `threads` threads make new masks, the caller's among them. `out` may be a torch tensor on the CPU; without
+    matchers it has no rows, of any length. Raises ArgumentError if it does not fit, and what a matcher raises, when all
+    others are done.
     """
     matchers = list(as_sequence(matchers, "matchers", "matchers"))
     if not all(issubclass(kind, Matcher) for kind in set(map(type, matchers))):
@@ -41,8 +42,8 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.int32], threads:
     if len({matcher.vocab.size for matcher in matchers}) > 1:
         raise ArgumentError("matchers: their vocabularies have different sizes; fill their masks apart")
     threads = as_integer(threads, "threads", 1)
-    words = masks.mask_words(matchers[0].vocab.size) if matchers else 0
-    out = masks.check_mask(out, 32 * words, len(matchers), "out")
+    size = matchers[0].vocab.size if matchers else 32 * (0, *masks.as_array(out, "out").shape)[-1]
+    out = masks.check_mask(out, size, len(matchers), "out")
     fill_rows(matchers, out, threads)
 
 
@@ -101,7 +102,7 @@ def fill_tree(
         raise ArgumentError(f"matcher is what compiled.start() gives, not a {type(matcher).__name__}")
     drafted, before = list(as_sequence(tokens, "tokens", "tokens")), list(as_sequence(parents, "parents", "indices"))
     if len(drafted) != len(before):
-        raise ArgumentError(f"parents: {len(before)} of them for {len(drafted)} tokens; each token has one")
+        raise ArgumentError(f"parents: {len(before)} of them for {counted(len(drafted), 'token')}; each token has one")
     out = masks.check_mask(out, matcher.vocab.size, len(drafted), "out")
     out[:] = 0
     allowed = np.zeros(len(drafted), dtype=np.bool_)

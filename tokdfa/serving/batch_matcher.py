@@ -24,11 +24,11 @@ from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_rows
 from tokdfa.backends.matcher import Matcher
 from tokdfa.core.arguments import as_integer, as_sequence, as_token
-from tokdfa.errors import ArgumentError, TokenRefused
+from tokdfa.errors import ArgumentError, TokenRefused, counted
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tokdfa.mask import Mask
     from tokdfa.vocabulary.tokenizers import Tokenizer
@@ -61,6 +61,11 @@ class BatchMatcher:
         self._wait()
         return self._matchers[self._row(row)]
 
+    def __iter__(self) -> Iterator[Matcher | None]:
+        """The matchers of all rows."""
+        self._wait()
+        return iter([*self._matchers])
+
     def put(self, row: int, matcher: Matcher | None) -> None:
         """Give a row a matcher, or None for a sequence without a constraint.
 
@@ -85,7 +90,7 @@ class BatchMatcher:
         """Row k goes on from where row ``parents[k]`` was, as after a step of beam search; forks where rows double."""
         chosen = [self._row(parent, "parents") for parent in as_sequence(parents, "parents", "row numbers")]
         if len(chosen) != len(self):
-            raise ArgumentError(f"parents: {len(chosen)} for {len(self)} rows; each row has one")
+            raise ArgumentError(f"parents: {len(chosen)} for {counted(len(self), 'row')}; each row has one")
         self._wait()
         taken: set[int] = set()
         found: list[Matcher | None] = []
@@ -102,16 +107,7 @@ class BatchMatcher:
         TokenRefused names its row, and no row has moved.
         """
         self._wait()
-        given: Iterable[tuple[Any, Any]]
-        if hasattr(tokens, "items"):
-            given = tokens.items()
-        else:
-            given = list(enumerate(as_sequence(tokens, "tokens", "token ids")))
-            if len(given) != len(self):
-                raise ArgumentError(f"tokens: {len(given)} for {len(self)} rows; a mapping names the rows it is for")
-        pairs = [(self._row(row, "tokens"), as_token(token)) for row, token in given]
-        if len({row for row, _ in pairs}) < len(pairs):
-            raise ArgumentError("tokens: a row stands there twice")
+        pairs = [(row, as_token(token)) for row, token in self._by_row(tokens, "tokens", "token ids")]
         moved: list[Matcher] = []
         for row, token in pairs:
             matcher = self._matchers[row]
@@ -129,13 +125,20 @@ class BatchMatcher:
             if not ended:  # what follows an end token is not taken
                 moved.append(matcher)
 
-    def rollback(self, counts: Mapping[int, int]) -> None:
-        """Take tokens back: row -> how many."""
+    def rollback(self, counts: Mapping[int, int] | Sequence[int]) -> None:
+        """Take so many tokens back from each row, or with a mapping of row -> count from those rows.
+
+        All rows or none: if a row has taken fewer, ArgumentError names it, and no row has moved.
+        """
         self._wait()
-        for row, count in counts.items():
-            matcher = self._matchers[self._row(row, "counts")]
+        pairs: list[tuple[Matcher, int]] = []
+        for row, count in self._by_row(counts, "counts", "numbers of tokens"):
+            matcher = self._matchers[row]
+            number = as_integer(count, f"counts: row {row}", 0, None if matcher is None else len(matcher.tokens))
             if matcher is not None:
-                matcher.rollback(count)
+                pairs.append((matcher, number))
+        for matcher, number in pairs:
+            matcher.rollback(number)
 
     def finished(self) -> list[bool]:
         """By row, whether its text has ended; False for a row without a matcher."""
@@ -160,6 +163,21 @@ class BatchMatcher:
             weakref.finalize(self, self._pool.shutdown, wait=False)
         self._filling = self._pool.submit(self._fill, rows, out)
         return self._filling
+
+    def _by_row(self, values: Any, name: str, of: str) -> list[tuple[int, Any]]:
+        """What is given for each row, or in a mapping for some."""
+        given: list[tuple[Any, Any]]
+        if hasattr(values, "items"):
+            given = list(values.items())
+        else:
+            given = list(enumerate(as_sequence(values, name, of)))
+            if len(given) != len(self):
+                rows = counted(len(self), "row")
+                raise ArgumentError(f"{name}: {len(given)} for {rows}; a mapping names the rows it is for")
+        pairs = [(self._row(row, name), value) for row, value in given]
+        if len({row for row, _ in pairs}) < len(pairs):
+            raise ArgumentError(f"{name}: a row stands there twice")
+        return pairs
 
     def _fitting(self, out: Any) -> Mask:
         return self.masks if out is None else masks.check_mask(out, self.vocab.size, len(self), "out")
