@@ -25,6 +25,45 @@ def test_other_things():
         show(compile_dfa(Regex("a")), VOCAB)
 
 
+class Tensor:
+    """Stands for a tensor of torch."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def numpy(self):
+        return self._array
+
+    __array__ = numpy
+
+
+def test_what_stands_for_what_is_shown():
+    made = tokdfa.constrain(Regex("ab?"), "bytes")
+    assert repr(show(made)) == repr(show(made.compiled))
+    mask, vocab = tokdfa.allocate_mask(made.vocabulary.size), made.vocabulary
+    made.start().fill_mask(mask)
+    shown = {repr(show(given, of)) for given in (mask, Tensor(mask)) for of in (vocab, vocab.tokenizer, "bytes")}
+    assert shown == {repr(show(mask, vocab))}
+    assert repr(show(vocab.trie, prefix="t")) == repr(show(vocab.trie, prefix=b"t"))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: show(tokdfa.allocate_mask(3), VOCAB, limit="x"), "limit takes a whole number"),
+        (lambda: show(tokdfa.allocate_mask(3), 5), "tokenizer is a"),
+        (lambda: show(VOCAB.trie, limit=-1), "limit must be at least 0"),
+        (lambda: show(VOCAB.trie, prefix=5), "prefix takes a str"),
+        (lambda: show(tokdfa.compile(Regex("a"), VOCAB).start(), after="abc"), "after takes a sequence of token ids"),
+        (lambda: show(tokdfa.compile(Regex("a"), VOCAB).start(), limit="x"), "limit takes a whole number"),
+        (lambda: show(compile_dfa(Regex("a")), highlight="x"), "highlight takes a sequence of states"),
+    ],
+)
+def test_wrong_arguments_are_named(call, said):
+    with pytest.raises(TokdfaError, match=said):
+        call()
+
+
 def test_jupyter_shows_them_unasked():
     shell = InteractiveShell()
     compiled = tokdfa.compile(Regex("ab?"), VOCAB)

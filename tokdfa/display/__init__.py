@@ -17,19 +17,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tokdfa.errors import TokdfaError
+from tokdfa.mask import as_array
 
 if TYPE_CHECKING:
     from tokdfa.display.view import View
-    from tokdfa.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["load_ipython_extension", "show"]
 
 
-def show(subject: Any, vocab: Vocabulary | None = None, **options: Any) -> View:
+def show(subject: Any, vocab: Any = None, **options: Any) -> View:
     """The view of a mask (with its vocabulary), an automaton, a matcher, a compiled constraint or a token trie.
+
+    A mask is an array of numpy or a torch tensor on the CPU; its vocabulary is one, or anything that `load_tokenizer`
+    takes. What `tokdfa.constrain` returns is shown as the constraint that it has compiled.
 
     `options` are those of the view: ``show(mask, vocab, limit=20)``, ``show(dfa, highlight=[3])``, ``show(matcher,
     after=tokens)``, ``show(vocab.trie, prefix=b"th", limit=40)``; see `MaskView`, `AutomatonView`, `MatcherView` and
@@ -39,12 +40,14 @@ def show(subject: Any, vocab: Vocabulary | None = None, **options: Any) -> View:
     from tokdfa.backends.base import CompiledConstraint, Matcher
     from tokdfa.vocabulary.trie import TokenTrie
 
-    if isinstance(subject, np.ndarray):
+    subject = getattr(subject, "compiled", subject)
+    if hasattr(subject, "__array__"):
         from tokdfa.display.masks import MaskView
+        from tokdfa.vocabulary.tokenizers import as_vocabulary
 
         if vocab is None:
             raise TokdfaError("a mask holds numbers of tokens only: give its vocabulary, show(mask, vocab)")
-        return MaskView(subject, vocab, **options)
+        return MaskView(as_array(subject), as_vocabulary(vocab), **options)
     if vocab is not None:
         raise TokdfaError(f"only a mask needs a vocabulary beside it, a {type(subject).__name__} does not")
     if isinstance(subject, Dfa):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokdfa.automata.words import words
+from tokdfa.core.arguments import as_integer, as_sequence
 from tokdfa.display.view import ACCENT, View, chip, escape, facts
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class AutomatonView(View):
     """
 
     def __init__(self, dfa: Dfa, highlight: Collection[int] = ()) -> None:
-        self.dfa, self.highlight = dfa, frozenset(map(int, highlight))
+        states = as_sequence(highlight, "highlight", "states")
+        self.dfa, self.highlight = dfa, frozenset(as_integer(state, "highlight") for state in states)
 
     @property
     def arrow_count(self) -> int:

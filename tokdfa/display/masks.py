@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa import mask as masks
+from tokdfa.core.arguments import as_integer
 from tokdfa.display.view import View, bar, chip, escape, label_of, table
 from tokdfa.errors import TokdfaError
 
@@ -49,7 +50,7 @@ class MaskView(View):
                 f"a mask over {vocab.size} tokens is int32 of shape ({words},), or bool of shape ({vocab.size},), not "
                 f"{mask.dtype} {mask.shape}; was it made for another vocabulary?"
             )
-        self.vocab, self.limit = vocab, limit
+        self.vocab, self.limit = vocab, as_integer(limit, "limit", 0)
         self._past = int(bits[vocab.size :].sum())
         self.allowed: npt.NDArray[np.int64] = np.flatnonzero(bits[: vocab.size])
         is_end = np.isin(self.allowed, vocab.end_tokens)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokdfa import mask as masks
+from tokdfa.core.arguments import as_tokens
 from tokdfa.display.masks import MaskView
 from tokdfa.display.view import View, chip, escape, facts, table
 
@@ -30,7 +31,7 @@ class MatcherView(View):
     def __init__(self, matcher: Matcher, after: Sequence[int] | None = None, limit: int = 8) -> None:
         self.vocab = matcher.vocab
         self.counters = dict(matcher.counters)
-        self.after = None if after is None else list(map(int, after))
+        self.after = None if after is None else list(as_tokens(after, self.vocab.size, "after"))
         self.is_finished, self.can_end = matcher.is_finished(), matcher.can_end()
         packed = masks.allocate_mask(self.vocab.size)
         matcher.fork().fill_mask(packed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tokdfa.core.arguments import as_integer, as_text
 from tokdfa.display.view import View, chip, label_of, table
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ class TrieView(View):
     cannot read the byte.
     """
 
-    def __init__(self, trie: TokenTrie, prefix: bytes = b"", limit: int = 24) -> None:
-        self.trie, self.prefix, self.limit = trie, bytes(prefix), limit
+    def __init__(self, trie: TokenTrie, prefix: bytes | str = b"", limit: int = 24) -> None:
+        self.trie, self.limit = trie, as_integer(limit, "limit", 0)
+        self.prefix = prefix if isinstance(prefix, bytes) else as_text(prefix, "prefix").encode()
         #: The nodes at and below the prefix, all of them.
         self.nodes = trie.span(self.prefix)
 
