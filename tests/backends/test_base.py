@@ -94,7 +94,7 @@ class CountUpMatcher(StateMatcher[int]):
     ("option", "value"),
     [
         *(("length", value) for value in ("3", 3.0, True, None, -1)),
-        *(("rate", -0.5), ("rate", False), ("mode", "sideways"), ("loud", 1)),
+        *(("rate", -0.5), ("rate", False), ("rate", float("nan")), ("mode", "sideways"), ("loud", 1)),
     ],
 )
 def test_wrong_values_are_refused(option: str, value: Any) -> None:
@@ -121,7 +121,8 @@ def test_options_are_read_from_text(option: str, text: str, value: object) -> No
 
 
 @pytest.mark.parametrize(
-    ("option", "text"), [("length", "x"), ("length", "-1"), ("length", "none"), ("loud", "2"), ("mode", "")]
+    ("option", "text"),
+    [("length", "x"), ("length", "-1"), ("length", "none"), ("rate", "nan"), ("loud", "2"), ("mode", "")],
 )
 def test_wrong_texts_are_refused(option: str, text: str) -> None:
     with pytest.raises(OptionError, match=f"option '{option}'"):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from tokdfa.core import budget
 from tokdfa.errors import OptionError
+
+#: What messages call the kinds of options.
+_KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Option:
         try:
             return self.check(self.kind(text))
         except ValueError:
-            raise OptionError(f"option {self.name!r} takes a {self.kind.__name__}, not {text!r}") from None
+            raise OptionError(f"option {self.name!r} takes {_KINDS[self.kind]}, not {text!r}") from None
 
     def check(self, value: Any) -> Any:
         """`value` if it is admissible; otherwise OptionError."""
@@ -50,13 +54,14 @@ class Option:
             value = float(value)
         if self.kind is int and isinstance(value, np.integer):
             value = int(value)
-        if not isinstance(value, self.kind) or isinstance(value, bool) != (self.kind is bool):
-            raise OptionError(f"option {self.name!r} takes a {self.kind.__name__}, not {value!r}")
+        is_other = not isinstance(value, self.kind) or isinstance(value, bool) != (self.kind is bool)
+        if is_other or (self.kind is float and isnan(value)):
+            raise OptionError(f"option {self.name!r} takes {_KINDS[self.kind]}, not {value!r}")
         if self.choices and value not in self.choices:
             raise OptionError(f"option {self.name!r} must be one of {', '.join(self.choices)}, not {value!r}")
-        if self.minimum is not None and value < self.minimum:  # type: ignore[operator]
+        if self.minimum is not None and value < self.minimum:
             raise OptionError(f"option {self.name!r} must be at least {self.minimum}, not {value!r}")
-        if self.maximum is not None and value > self.maximum:  # type: ignore[operator]
+        if self.maximum is not None and value > self.maximum:
             raise OptionError(f"option {self.name!r} must be at most {self.maximum}, not {value!r}")
         return value
 

@@ -150,7 +150,7 @@ ERRORS = [
     # (what to replace, by what, key path, message)
     ("name: demo", "nam: demo", "nam", "no key 'nam'; did you mean 'name'?"),
     ("name: demo", "name: yes", "name", "input should be a valid string, not True; YAML reads yes"),
-    ("name: demo", "name: demo\nkind: backend", "kind", "did you mean 'backends' or"),
+    ("name: demo", "name: demo\nkind: backend", "kind", "did you mean 'backends'?"),
     ("name: demo", "name: demo\nsettings: {a: 1}", "settings", "there is no setting 'a'"),
     ("name: demo", "name: demo\nreference: fak", "reference", "no backend label 'fak'; did you mean 'fake'?"),
     ("[bytes]", "[hf:/nowhere/tokenizer.json]", "tokenizers[0]", "there is no such file"),
@@ -173,7 +173,7 @@ ERRORS = [
     ("{label: ab, regex: 'a|b'}", "{label: ab, regex: a}\n  - {label: ab, regex: b}", "constraints[1]", "given twice"),
     ("- fake", "", "backends", "needs backends"),
     ("- fake", "- fake\n  - fake_peer\n  - {name: fake, options: {hwo: wide}}", "backends[2].options.hwo", "'how'"),
-    ("- fake", "- {name: fake, options: {tag: [1, x]}}", "backends[0].options.tag", "takes a int, not 'x'"),
+    ("- fake", "- {name: fake, options: {tag: [1, x]}}", "backends[0].options.tag", "takes a whole number, not 'x'"),
     ("- fake", "- fake\n  - {name: fake, label: twin}", "backends[1]", "same backend with the same options"),
     ("- fake", f"- {{name: fake, options: {{tag: {list(range(1001))}}}}}", "backends[0].options", "more than 1000"),
     ("- fake", "- fake\nworkloads: [{kind: strings, file: x, texts: [a]}]", "workloads[0]", "either texts or a file"),
