@@ -111,6 +111,14 @@ def test_files_beside_a_tokenizer_say_what_ends_a_text(tmp_path: Path, files: di
     assert as_vocabulary(tmp_path).end_tokens == ends
 
 
+@pytest.mark.parametrize("name", ["a.tiktoken", "tokenizer.json", "tokenizer.model", "a.gguf", "tekken.json"])
+def test_empty_files_are_called_empty(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    for given in (tmp_path, tmp_path / name):
+        with pytest.raises(TokenizerError, match="the file is empty"):
+            load_tokenizer(given, pattern="gpt2" if name == "a.tiktoken" else None, end_tokens=[0])
+
+
 def test_folders_and_paths_of_other_families(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = package_file("mistral_common", "data/tokenizer.model.v1", "a test")
     shutil.copy(source, tmp_path / "tokenizer.model")

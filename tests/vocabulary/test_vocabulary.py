@@ -114,6 +114,8 @@ def test_inconsistent_vocabularies_are_refused(arguments: tuple[object, ...], me
         ({"a": [0, 1], "b": 1}, 2, "id 1 has two texts"),
         ({"a": -1}, 2, "token id -1 of 'a'"),
         ({"a": "0"}, 2, "token id '0' of 'a'"),
+        ({"a": 1.5}, 2, r"token id 1\.5 of 'a' is not a number"),
+        ({"\ud800": 0}, 1, "token '\\\\ud800' has no UTF-8 form"),
         ({0: 5}, 2, "token 5 is neither text nor bytes"),
         ({"a": 10**12}, 2, "too large"),
         ({"a": 0}, 10**12, "too large"),

@@ -87,6 +87,8 @@ def _in_folder(folder: Path, has_pattern: bool) -> str:
 
 def _of_file(path: Path, has_pattern: bool) -> str:
     check_path(path)
+    if path.is_file() and not path.stat().st_size:
+        raise TokenizerError(f"{path}: the file is empty, so it holds no tokenizer; copy or download it again")
     family = next((family for pattern, family in FOLDER_FILES.items() if path.match(pattern)), "")
     if not family:
         family = _family_of(path, has_pattern)

@@ -13,7 +13,7 @@ leads if there is one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -27,7 +27,7 @@ from tokdfa.vocabulary.letters import letters_of
 from tokdfa.vocabulary.trie import TokenBytes, build_trie
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from tokdfa.vocabulary.letters import Letters
     from tokdfa.vocabulary.trie import TokenTrie
@@ -153,13 +153,17 @@ class Vocabulary:
         ends = [as_token(token, "end_tokens") for token in ends]
         by_id: dict[int, bytes] = {}
         for key, value in tokens.items():
-            text, ids = (value, [key]) if isinstance(key, int) else (key, [value] if isinstance(value, int) else value)
+            text: Any
+            ids: Any
+            text, ids = (value, [key]) if isinstance(key, int) else (key, value)
+            if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+                ids = [ids]
             if not isinstance(text, str | bytes):
                 raise VocabularyError(f"token {text!r} is neither text nor bytes")
             for token in ids:
                 if not isinstance(token, int) or token < 0:
                     raise VocabularyError(f"token id {token!r} of {text!r} is not a number from 0 up")
-                spelled = text.encode() if isinstance(text, str) else text
+                spelled = _utf8(text)
                 if by_id.setdefault(token, spelled) != spelled:
                     raise VocabularyError(f"id {token} has two texts: {by_id[token]!r} and {spelled!r}")
         _refuse_tokenizer_alphabet([text for text in (*tokens, *tokens.values()) if isinstance(text, str)])
@@ -288,6 +292,13 @@ class Vocabulary:
 
 #: Character that tokenizers write for a space -> how such vocabularies are called.
 _SPACES = {"\u0120": "byte-level", "\u2581": "SentencePiece"}
+
+
+def _utf8(text: str | bytes) -> bytes:
+    try:
+        return text.encode() if isinstance(text, str) else text
+    except UnicodeEncodeError:
+        raise VocabularyError(f"token {text!r} has no UTF-8 form; give its bytes") from None
 
 
 def _refuse_tokenizer_alphabet(texts: Iterable[str]) -> None:
