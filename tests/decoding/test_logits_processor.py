@@ -193,6 +193,20 @@ def test_errors() -> None:
         made(torch.tensor([[1, 2, ord("z")]]), torch.zeros((1, 257)))
 
 
+def test_tensors_that_do_not_fit_are_named() -> None:
+    processor, ids, scores = ConstraintLogitsProcessor(COMPILED), torch.tensor([[1, 2]]), torch.zeros((1, 257))
+    for wrong, said in (
+        ((ids, scores[0]), r"scores is a tensor of shape \(rows, V\), not"),
+        ((ids, scores.numpy()), "scores is a tensor"),
+        ((ids.numpy(), scores), "input_ids is a tensor"),
+        ((ids[0], scores), "input_ids is a tensor"),
+        ((ids, scores.repeat(2, 1)), "input_ids has 1 row and scores 2"),
+    ):
+        with pytest.raises(ArgumentError, match=said):
+            processor(*wrong)
+    assert processor(ids, scores).isfinite().sum() == 3
+
+
 def allowed_after(made: Any, *rows: list[int]) -> list[str]:
     """By row, what may come next: texts of bytes, and "$" for the end."""
     scores = torch.zeros((len(rows), 257))

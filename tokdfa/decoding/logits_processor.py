@@ -31,8 +31,8 @@ from tokdfa.core.packages import derived
 from tokdfa.decoding.answered import as_answered, count_answered, start_answered
 from tokdfa.decoding.generate_call import is_beam_search, who_masks
 from tokdfa.decoding.generated_rows import GeneratedRows
-from tokdfa.decoding.torch_masks import apply_masks
-from tokdfa.errors import ArgumentError, EmptyMask, ModelError, TokenRefused
+from tokdfa.decoding.torch_masks import apply_masks, shown
+from tokdfa.errors import ArgumentError, EmptyMask, ModelError, TokenRefused, counted
 from tokdfa.models.gguf_weights import PURPOSE, import_lm
 
 if TYPE_CHECKING:
@@ -69,9 +69,10 @@ class ConstraintLogitsProcessor:
     A processor may be used again: a call that does not go on from the last one begins anew. A pickle holds what it was
     made of, not what it is at. Its instances are LogitsProcessors of transformers, which is imported when the first is
     made. Raises ModelError for an EOS that the vocabulary lacks, ArgumentError for what is no compiled constraint and
-    for several vocabularies. Calls raise ModelError for other widths and numbers of prompts, ArgumentError or
-    ParseError for a prompt that does not end with what is answered, VocabularyError for a prompt with ids that the
-    vocabulary lacks, EmptyMask, and TokenRefused if each row of a prompt has taken a token that was masked out.
+    for several vocabularies. Calls raise ModelError for other widths and numbers of prompts, ArgumentError for what are
+    no tensors of as many rows, ArgumentError or ParseError for a prompt that does not end with what is answered,
+    VocabularyError for a prompt with ids that the vocabulary lacks, EmptyMask, and TokenRefused if each row of a prompt
+    has taken a token that was masked out.
     """
 
     def __new__(cls, *_arguments: Any, **_options: Any) -> ConstraintLogitsProcessor:
@@ -127,6 +128,7 @@ class ConstraintLogitsProcessor:
         Costs what the matchers cost, and about 20 us a row for 50,000 tokens.
         """
         started = time.perf_counter_ns()
+        _check_shapes(input_ids, scores)
         self._check_width(scores.shape[-1])
         tokens = np.ascontiguousarray(input_ids.cpu().numpy(), dtype=np.int64)
         rows = self._rows.find(tokens, self._places(len(tokens)))
@@ -160,7 +162,8 @@ class ConstraintLogitsProcessor:
         for name, count in self._listed.items():
             if not count or rows % count or count != next(iter(self._listed.values())):
                 listed = ", ".join(f"{name}: {count}" for name, count in self._listed.items())
-                raise ModelError(f"{listed}, for {rows} rows; give one for each prompt of the batch, in order")
+                said = "give one for each prompt of the batch, in order"
+                raise ModelError(f"{listed}, for {counted(rows, 'row')}; {said}")
         prompts = next(iter(self._listed.values()), 1)
         return [row * prompts // rows for row in range(rows)] if prompts > 1 else [0] * rows
 
@@ -267,6 +270,16 @@ def _shared_vocabulary(constraints: Sequence[Any]) -> Vocabulary:
     if any(other.fingerprint != found[0].fingerprint for other in found[1:]):
         raise ArgumentError("compiled: the constraints of a batch have different vocabularies; compile them for one")
     return found[0]
+
+
+def _check_shapes(input_ids: Any, scores: Any) -> None:
+    """Raise ArgumentError unless both are tensors of as many rows."""
+    torch = import_lm("torch")
+    for name, given, width in (("input_ids", input_ids, "tokens"), ("scores", scores, "V")):
+        if not isinstance(given, torch.Tensor) or given.dim() != 2:
+            raise ArgumentError(f"{name} is a tensor of shape (rows, {width}), not {shown(given)}")
+    if len(input_ids) != len(scores):
+        raise ArgumentError(f"input_ids has {counted(len(input_ids), 'row')} and scores {len(scores)}; give as many")
 
 
 def _masked(scores: Any, packed: Mask) -> tuple[Any, npt.NDArray[np.bool_]]:

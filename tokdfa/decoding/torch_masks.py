@@ -27,10 +27,10 @@ def apply_masks(logits: Any, masks: Any, rows: Sequence[int] | None = None) -> N
     """
     torch = import_library("torch", "applying masks to tensors")
     if not isinstance(logits, torch.Tensor) or not logits.is_floating_point() or logits.dim() not in (1, 2):
-        raise ArgumentError(f"logits is a floating tensor of shape (batch, V) or (V,), not {_shown(logits)}")
+        raise ArgumentError(f"logits is a floating tensor of shape (batch, V) or (V,), not {shown(logits)}")
     packed = masks if isinstance(masks, torch.Tensor) else _as_tensor(torch, masks)
     if packed.dtype != torch.int32 or packed.dim() not in (1, 2):
-        raise ArgumentError(f"masks is an int32 tensor of shape (batch, ceil(V/32)), not {_shown(packed)}")
+        raise ArgumentError(f"masks is an int32 tensor of shape (batch, ceil(V/32)), not {shown(packed)}")
     batch = logits if logits.dim() == 2 else logits.unsqueeze(0)
     packed = packed if packed.dim() == 2 else packed.unsqueeze(0)
     if len(packed) not in (1, len(batch)):
@@ -63,6 +63,7 @@ def _as_tensor(torch: Any, masks: Any) -> Any:
         raise ArgumentError(f"masks is an int32 tensor or array, not a {type(masks).__name__}") from None
 
 
-def _shown(given: Any) -> str:
+def shown(given: Any) -> str:
+    """What was given in place of a tensor, for messages."""
     shape = getattr(given, "shape", None)
     return f"a {type(given).__name__}" if shape is None else f"{given.dtype} of shape {tuple(shape)}"
