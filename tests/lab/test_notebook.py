@@ -70,7 +70,7 @@ def test_a_setting_that_an_experiment_lacks_is_answered_by_those_it_has(tmp_path
         lab.load_config(file, {"data": "x"})
     with pytest.raises(ConfigError, match=r"there is no setting 'data'.*maskbench\. with chunk, data,"):
         lab.load_config(NOTEBOOKS.parent / "experiments" / "quickstart.yaml", {"data": "x"})
-    with pytest.raises(ConfigError, match=r"known: .*prompts"):
+    with pytest.raises(ConfigError, match=r"settings of skew are .*prompts.*; other keys are changed in the file"):
         lab.load_config(NOTEBOOKS.parent / "experiments" / "skew_choices.yaml", {"nothing": 3})
 
 

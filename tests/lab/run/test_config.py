@@ -177,6 +177,12 @@ ERRORS = [
     ("- fake", "- fake\n  - {name: fake, label: twin}", "backends[1]", "same backend with the same options"),
     ("- fake", f"- {{name: fake, options: {{tag: {list(range(1001))}}}}}", "backends[0].options", "more than 1000"),
     ("- fake", "- fake\nworkloads: [{kind: strings, file: x, texts: [a]}]", "workloads[0]", "either texts or a file"),
+    ("constraints:", "constraint:", "constraint", "no key 'constraint'; did you mean 'constraints'"),
+    ("backends:", "backend:", "backend", "no key 'backend'; did you mean 'backends'"),
+    ("- fake", "- fake\nworkloads: [{kind: foo}]", "workloads[0]", "no kind 'foo'; known: random_walk, strings, texts"),
+    ("- fake", "- fake\nworkloads: [{walks: 2}]", "workloads[0]", "key 'kind' is missing"),
+    ("regex: 'a|b'", "grammar: missing.lark", "constraints[0].grammar", "name of a file: write grammar_file"),
+    ("regex: 'a|b'", "json_schema: in/a.json", "constraints[0].json_schema", "name of a file: write schema_file"),
     ("- fake", "- fake\nworkloads: [{kind: texts}]", "workloads[0]", "constraint 'ab' has no texts"),
     ("regex: 'a|b'", "grammar: 'start: \"a\"', grammar_file: x", "constraints[0].grammar_file", "either grammar or"),
 ]

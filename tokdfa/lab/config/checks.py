@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -116,6 +117,11 @@ def _fault(fault: Any, model: type[BaseModel]) -> str:
         return str(UnknownNameError("key", str(fault["loc"][-1]), model.model_fields))
     if fault["type"] == "missing":
         return f"key {fault['loc'][-1]!r} is missing"
+    if fault["type"] == "union_tag_invalid":
+        key, tags = fault["ctx"]["discriminator"].strip("'"), re.findall("'(.*?)'", fault["ctx"]["expected_tags"])
+        return str(UnknownNameError(key, fault["ctx"]["tag"], tags))
+    if fault["type"] == "union_tag_not_found":
+        return f"key {fault['ctx']['discriminator']} is missing"
     hint = "; YAML reads yes, no, on and off as true and false: quote the text" if isinstance(value, bool) else ""
     return f"{fault['msg'][0].lower()}{fault['msg'][1:]}, not {brief(value)}{hint}"
 

@@ -10,6 +10,7 @@ entry. ``grammar_file``, ``schema_file`` and ``texts_file`` stand for what their
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tokdfa.lab.config.checks import Where
+
+
+#: What looks like a file's name where a text is expected -> the key that takes one.
+_FILE = re.compile(r"[\w./~\\-]+\.(lark|gbnf|ebnf|txt|json|ya?ml)")
+_FILE_KEYS = {"grammar": "grammar_file", "json_schema": "schema_file"}
 
 
 def read_constraints(source: YamlSource, raw: dict[str, Any], key: str = "constraints") -> list[ConstraintEntry]:
@@ -145,6 +151,10 @@ def _constraint(source: YamlSource, raw: Any, where: Where) -> ConstraintEntry:
     if (fault := fault_of_keys(entry)) is not None:
         message, key = fault
         raise source.error(message, (*where, key) if key else where)
+    for key in ("grammar", "json_schema"):
+        if isinstance(entry.get(key), str) and _FILE.fullmatch(entry[key].strip()):
+            said = f"{entry[key].strip()!r} looks like the name of a file: write {_FILE_KEYS[key]} for {key}"
+            raise source.error(said, (*where, key))
     try:
         constraint = typed.build()
         _parse_pattern(typed)

@@ -60,6 +60,7 @@ def load_config(path: str | Path, settings: Mapping[str, Any] | None = None) -> 
     kind = raw.get("kind", "backends")
     checks.require_known(source, ("kind",), "kind of experiment", kind, targets())
     _check_keys(source, raw, kind)
+    _check_given(source, kind, settings)
     fields = {**raw, "constraints": read_constraints(source, raw), "pythons": _pythons(source, raw, kind)}
     given = raw.get("settings")
     if isinstance(given, dict) and kind == "backends":
@@ -114,6 +115,8 @@ def _pythons(source: YamlSource, raw: dict[str, Any], kind: str) -> dict[str, st
 
 def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
     """Refuse keys that do not go with the kind of experiment, and ask for those that it needs."""
+    for key in raw:
+        checks.require_known(source, (key,), "key", key, ExperimentConfig.model_fields)
     if kind != "backends":
         for key in _BACKEND_KEYS:
             if raw.get(key):
@@ -129,9 +132,19 @@ def _check_keys(source: YamlSource, raw: dict[str, Any], kind: str) -> None:
             known = "; ".join(f"{one}. with {', '.join(_setting_names(one)) or 'any key'}" for one in sections)
             raise source.error(
                 f"there is no setting {section!r}: settings of an experiment on backends are those of the special "
-                f"kinds that it measures beside them, SECTION.KEY: {known or 'this one has none'}",
+                f"kinds that it measures beside them, SECTION.KEY: {known or 'this one has none'}; other keys are "
+                "changed in the file",
                 ("settings",),
             )
+
+
+def _check_given(source: YamlSource, kind: str, settings: Mapping[str, Any]) -> None:
+    """Refuse what is given beside the file and is no setting of its special kind."""
+    known = _setting_names(kind) if kind != "backends" else []
+    for name in settings:
+        if known and name.partition(".")[0] not in (*known, "pythons"):
+            said = f"there is no setting {name!r}: settings of {kind} are {', '.join(known)}"
+            raise source.error(f"{said}; other keys are changed in the file", ("settings",))
 
 
 def _setting_names(kind: str) -> list[str]:
