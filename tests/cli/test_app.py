@@ -81,7 +81,25 @@ def test_mask_of_choices_shows_what_is_forced(tokdfa) -> None:
     arguments = ("mask", "-c", "yes", "-c", "yesterday", "-t", "bytes", "-p", "ye", "-b", "brute_force")
     status, text = tokdfa(*arguments)
     assert status == 0
-    assert "forced b's' (1 tokens)" in text
+    assert "forced b's' (1 token)" in text
+    status, text = tokdfa("mask", "-c", "yes", "-t", "bytes", "-p", "y")
+    assert status == 0
+    assert "prefix 1 token: b'y'" in " ".join(text.split())
+    assert "forced b'es' (2 tokens), then the end" in text
+
+
+@pytest.mark.parametrize("command", [("mask", "-t", "bytes"), ("show",)])
+def test_options_of_other_constraints_are_refused(tokdfa, command: tuple[str, ...]) -> None:
+    for option, owner in ((("--search",), "--regex"), (("--schema-option", "order=any"), "--schema")):
+        status, text = tokdfa(*command, "-c", "a", *option)
+        assert status == 1
+        assert f"{option[0]} is for {owner}" in text
+
+
+def test_a_negative_number_of_samples_is_refused(tokdfa) -> None:
+    status, text = tokdfa("mask", "-c", "a", "-t", "bytes", "-n", "-1")
+    assert status == 2
+    assert "--samples" in text
 
 
 def test_mask_names_a_prefix_that_no_tokens_spell(tokdfa, tmp_path: Path) -> None:

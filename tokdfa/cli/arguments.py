@@ -29,10 +29,9 @@ Search = Annotated[bool, typer.Option("--search", help="The text contains a matc
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="A backend option as NAME=VALUE; may be repeated.")
 ]
-Tokenizer = Annotated[str, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")]
-OptionalTokenizer = Annotated[
-    str | None, typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists.")
-]
+_TOKENIZER = typer.Option("--tokenizer", "-t", help="A name that `tokdfa tokenizers` lists, a file, or a folder.")
+Tokenizer = Annotated[str, _TOKENIZER]
+OptionalTokenizer = Annotated[str | None, _TOKENIZER]
 
 
 def read_settings(given: list[str]) -> dict[str, Any]:
@@ -86,6 +85,10 @@ def read_constraint(
         raise OptionError(
             "give one constraint: --regex PATTERN, --choice TEXT once or more, --grammar FILE, or --schema FILE"
         )
+    if search and regex is None:
+        raise OptionError("--search is for --regex: leave it out, or write the texts as a pattern")
+    if schema_options and schema is None:
+        raise OptionError("--schema-option is for --schema; leave it out")
     if grammar is not None or schema is not None:
         from tokdfa.lab.config.yaml_source import read_text
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tokdfa.cli import arguments
 from tokdfa.cli.text import parse_ids, plain, print_table
-from tokdfa.errors import OptionError, TokdfaError, TokenRefused, VocabularyCannotSpell
+from tokdfa.errors import OptionError, TokdfaError, TokenRefused, VocabularyCannotSpell, counted
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import Matcher
@@ -41,7 +41,7 @@ def mask(
         ),
     ] = None,
     search: arguments.Search = False,
-    samples: Annotated[int, typer.Option("--samples", "-n", help="How many allowed tokens to print.")] = 24,
+    samples: Annotated[int, typer.Option("--samples", "-n", min=0, help="How many allowed tokens to print.")] = 24,
     option: arguments.Options = None,
 ) -> None:
     """Print which tokens may come next."""
@@ -178,7 +178,7 @@ def advance(matcher: Matcher, tokenizer: Tokenizer, tokens: list[int], console: 
         done.append(token)
     if done:
         listed = " ".join(f"{vocab.token_bytes(token)!r}" for token in done)
-        console.print(f"prefix    {len(done)} tokens: {plain(listed)}", highlight=False)
+        console.print(f"prefix    {counted(len(done), 'token')}: {plain(listed)}", highlight=False)
 
 
 def print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int, console: Console) -> None:
@@ -193,12 +193,15 @@ def print_mask(matcher: Matcher, tokenizer: Tokenizer, samples: int, console: Co
     allowed = masks.mask_to_ids(mask)
     spelling = sorted((vocab.token_bytes(token), token) for token in allowed.tolist() if vocab.token_bytes(token))
     share = len(spelling) / vocab.size
-    console.print(f"allowed   {len(spelling):,} of {vocab.size:,} tokens ({share:.2%})", highlight=False)
+    console.print(f"allowed   {len(spelling):,} of {counted(vocab.size, 'token')} ({share:.2%})", highlight=False)
     console.print(f"may end   {'yes' if matcher.can_end() else 'no'}", highlight=False)
     forced = matcher.forced_tokens()
+    text = [token for token in forced if token not in vocab.end_token_set]
     if forced:
-        console.print(f"forced    {plain(repr(vocab.spell(forced)))} ({len(forced)} tokens)", highlight=False)
-    if not spelling or samples <= 0:
+        end = ", then the end" if len(text) < len(forced) else ""
+        said = f"{plain(repr(vocab.spell(text)))} ({counted(len(text), 'token')}){end}"
+        console.print(f"forced    {said}", highlight=False)
+    if not spelling or not samples:
         return
     picked = np.unique(np.linspace(0, len(spelling) - 1, min(samples, len(spelling))).round().astype(int))
     cells = [cell for k in picked.tolist() for cell in (str(spelling[k][1]), repr(spelling[k][0])[1:])]

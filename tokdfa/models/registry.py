@@ -106,7 +106,9 @@ def load_model(name: str, tokenizer: str | Tokenizer | None = None) -> LanguageM
         return load(path, tokenizer)
     key, mark, written = name.partition("?")
     if key not in _SOURCES or key == _FAMILY:
-        raise UnknownNameError("model", name, _SOURCES)
+        is_elsewhere = "/" in name or name.endswith(".gguf")
+        remedy = f"write hf:{name} for a model of transformers of that name or place" if is_elsewhere else ""
+        raise UnknownNameError("model", name, _SOURCES, remedy)
     options = _parse_options(key, written) if mark else {}
     _require(key, name)
     if key == "smollm2":
