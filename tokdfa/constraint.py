@@ -16,7 +16,7 @@ from tokdfa.core.arguments import as_bool, as_integer, as_sequence, as_text
 from tokdfa.core.nesting import read_json, write_json
 from tokdfa.core.schema_forms import unwrapped, unwrapped_text
 from tokdfa.core.schema_registry import registry_text
-from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, OptionError, nearest
+from tokdfa.errors import ArgumentError, EmptyLanguageError, LimitExceeded, OptionError, a_type, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -445,7 +445,7 @@ def _schema_text(schema: Any) -> str:
     """The JSON text of a schema; OptionError if it is none, LimitExceeded if it is nested too deep."""
     if not isinstance(schema, dict | bool | str):
         raise ArgumentError(
-            f"schema is a dict, a bool or JSON text, not a {type(schema).__name__}; for a class take tokdfa.constrain, "
+            f"schema is a dict, a bool or JSON text, not {a_type(schema)}; for a class take tokdfa.constrain, "
             "or its model_json_schema()"
         )
     try:
@@ -468,7 +468,7 @@ def check_constraint(constraint: Any) -> Constraint:
     """`constraint`, if it is one; else ArgumentError says how to write it."""
     if not isinstance(constraint, Constraint) or type(constraint) is Constraint:
         raise ArgumentError(
-            f"constraint is a {type(constraint).__name__}; write tokdfa.Regex(pattern), tokdfa.Choice(texts), "
+            f"constraint is {a_type(constraint)}; write tokdfa.Regex(pattern), tokdfa.Choice(texts), "
             "tokdfa.Grammar(text) or tokdfa.JsonSchema(schema); tokdfa.constrain takes types and texts as they are"
         )
     return constraint

@@ -217,6 +217,22 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def listed(names: Iterable[str]) -> str:
+    """For messages: "a, b and c"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def a_noun(noun: str) -> str:
+    """For messages: "a list", "an int"."""
+    return f"{'an' if noun[:1].lower() in tuple('aeio') else 'a'} {noun}"
+
+
+def a_type(value: object) -> str:
+    """For messages: the type of a value, as in "an int"."""
+    return a_noun(type(value).__name__)
+
+
 def _point_at(text: str, position: int, width: int = 70) -> str:
     """Two lines: an excerpt of `text` around `position`, and a caret below it."""
     start = max(0, min(position - width // 2, len(text) - width))

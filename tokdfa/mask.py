@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokdfa.core.arguments import as_integer, as_sequence, as_token
-from tokdfa.errors import ArgumentError
+from tokdfa.errors import ArgumentError, a_type
 
 Mask = npt.NDArray[np.int32]
 
@@ -48,13 +48,13 @@ def as_array(given: Any, name: str = "mask", remedy: str = "") -> npt.NDArray[An
         return given if type(given) is np.ndarray else given.view(np.ndarray)
     convert = getattr(given, "numpy", None) or getattr(given, "__array__", None)
     if convert is None or isinstance(given, type | np.generic):
-        raise ArgumentError(f"{name} is a numpy array or a torch tensor, not a {type(given).__name__}{remedy}")
+        raise ArgumentError(f"{name} is a numpy array or a torch tensor, not {a_type(given)}{remedy}")
     try:
         array = convert()
     except Exception as error:  # whatever the other library says of a tensor on a GPU, or one that has a gradient
         raise ArgumentError(f"{name} cannot be used as a numpy array: {error}") from None
     if not isinstance(array, np.ndarray):
-        raise ArgumentError(f"{name} is a numpy array or a torch tensor, not a {type(given).__name__}")
+        raise ArgumentError(f"{name} is a numpy array or a torch tensor, not {a_type(given)}")
     return array
 
 

@@ -446,7 +446,7 @@ def test_skipped_everywhere_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> Non
     case = Case("a grammar", SMALL, Grammar("start: A"))
     results = check_class(monkeypatch, Wrong, [case])
     assert [(result.law, result.outcome) for result in results] == [("supports", "skipped"), ("supports", "broken")]
-    assert "takes regex and choice and json_schema, not grammar" in results[0].message
+    assert "takes regex, choice and json_schema, not grammar" in results[0].message
 
 
 def test_unexpected_errors_are_broken_laws(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ def test_start_tokens_are_for_the_model_and_the_context_for_both() -> None:
 
 def test_errors() -> None:
     model = skewed_model()
-    with pytest.raises(EmptyMask, match=r"after 1 tokens, which spell b'\w+', is empty: token_index"):
+    with pytest.raises(EmptyMask, match=r"after 1 token, spelling b'\w+', is empty: token_index"):
         generate(model, DeadEnd(COMPILED))
     wider = Vocabulary([b"a", b"b"], end_tokens=[2], size=12)
     other = Vocabulary([b"x"], end_tokens=[2], size=LETTERS.size)

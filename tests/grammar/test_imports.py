@@ -72,7 +72,7 @@ def test_imports_are_bounded(tmp_path):
         ("%import other.a\nstart: a", {}, GrammarUnsupported, (1, 1, ""), "nothing to import from 'other'"),
         ("start: a\n%import words.inne", {}, GrammarSyntaxError, (2, 15, ""), "did you mean 'inner'"),
         ("start: inner\n%import words.inner\ninner: A", {}, GrammarSyntaxError, (3, 1, ""), "defined in line 2"),
-        ("%import words.pair\nstart: pair", {}, GrammarSyntaxError, (2, 8, ""), "takes 1 arguments"),
+        ("%import words.pair\nstart: pair", {}, GrammarSyntaxError, (2, 8, ""), "takes 1 argument"),
         ("%import m.a\nstart: a", {"m": "a: b\n"}, GrammarSyntaxError, (1, 4, "m"), "no rule 'b'"),
         ("%import m.a\nstart: a", {"m": "a: A\nA: B\n"}, GrammarSyntaxError, (2, 4, "m"), "no terminal 'B'"),
         ("%import m.a\nstart: a", {"m": "a: /(/"}, GrammarSyntaxError, (1, 5, "m"), "missing )"),

@@ -190,7 +190,7 @@ BAD = {
     "a tag twice": (lambda: tags(tag("<a>", "x"), tag("<a>", "x")), OptionError, "none twice"),
     "no tags": (tags, OptionError, "one tag"),
     "no tag": (lambda: tags("<a>"), ArgumentError, "not a str"),
-    "no part": (lambda: seq(1), ArgumentError, "not a int"),
+    "no part": (lambda: seq(1), ArgumentError, "not an int"),
     "no choice": (choice, OptionError, "at least one"),
     "a stop that is empty": (lambda: text_until("a", ""), OptionError, "empty"),
     "an empty stop": (lambda: text_without("a", ""), OptionError, "empty"),

@@ -31,7 +31,7 @@ from tokdfa.core import budget, notices
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.nesting import ROOM, with_room
 from tokdfa.core.refusals import Costs, Refusals
-from tokdfa.errors import LimitExceeded, TokdfaError, UnknownNameError, UnsupportedConstraint
+from tokdfa.errors import LimitExceeded, TokdfaError, UnknownNameError, UnsupportedConstraint, listed
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Backend(ABC):
             return NO_TOKENIZER
         if check_constraint(constraint).kind in self.kinds:
             return YES
-        return Support(False, f"{self.name} takes {' and '.join(self.kinds)}, not {constraint.kind}")
+        return Support(False, f"{self.name} takes {listed(self.kinds)}, not {constraint.kind}")
 
     def compile(self, constraint: Constraint) -> CompiledConstraint:
         """Compile a constraint for this vocabulary.

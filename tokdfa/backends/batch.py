@@ -19,7 +19,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.matcher import Matcher
 from tokdfa.backends.state_matcher import StateMatcher, fill_kept
 from tokdfa.core.arguments import as_integer, as_sequence
-from tokdfa.errors import ArgumentError, TokenRefused, counted
+from tokdfa.errors import ArgumentError, TokenRefused, a_type, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,7 +99,7 @@ def fill_tree(
     ArgumentError for parents that make no such tree, and for an `out` that does not fit.
     """
     if not isinstance(matcher, Matcher):
-        raise ArgumentError(f"matcher is what compiled.start() gives, not a {type(matcher).__name__}")
+        raise ArgumentError(f"matcher is what compiled.start() gives, not {a_type(matcher)}")
     drafted, before = list(as_sequence(tokens, "tokens", "tokens")), list(as_sequence(parents, "parents", "indices"))
     if len(drafted) != len(before):
         raise ArgumentError(f"parents: {len(before)} of them for {counted(len(drafted), 'token')}; each token has one")

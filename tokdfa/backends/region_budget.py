@@ -29,7 +29,7 @@ from tokdfa.backends.situation_source import SituationSource
 from tokdfa.constraint import Grammar
 from tokdfa.core.arguments import as_integer, as_text
 from tokdfa.core.budget import spend
-from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint, counted
 from tokdfa.grammar.parts import NOTHING, Part, regex, seq, special, tag, text, up_to
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
@@ -84,7 +84,7 @@ def think_first(
     states.measure(whole)
     needed = int(states.distances[states.start])
     if as_integer(tokens, "tokens", 0) < needed:
-        raise ArgumentError(f"tokens: {tokens} are not enough to open and close the region, which takes {needed}")
+        raise ArgumentError(f"tokens: {tokens} is not enough to open and close the region, which takes {needed}")
     return BudgetedConstraint(whole, states, int(tokens))
 
 
@@ -155,7 +155,8 @@ class BudgetedMatcher(Matcher):
         after = self._region.after(self._states[-1], token)
         if self._is_late(after) and self._inner.allows(token):
             raise TokenRefused(
-                token, f"after it the region cannot be closed within the {self.tokens_left} tokens that are left to it"
+                token,
+                f"after it the region cannot be closed within the {counted(self.tokens_left or 0, 'token')} left to it",
             )
         self._inner.advance(token)
         self._states.append(after)

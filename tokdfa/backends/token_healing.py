@@ -37,7 +37,7 @@ from tokdfa.backends.state_matcher import StateMatcher
 from tokdfa.core.arguments import as_integer, as_tokens
 from tokdfa.core.budget import spend
 from tokdfa.core.locks import new_lock
-from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint
+from tokdfa.errors import ArgumentError, TokenRefused, UnsupportedConstraint, a_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ def heal(compiled: Any, prompt: Sequence[int], taken_back: int | None = None) ->
     """
     compiled = getattr(compiled, "compiled", compiled)
     if not isinstance(compiled, CompiledConstraint):
-        raise ArgumentError(f"compiled is what tokdfa.compile or constrain returns, not a {type(compiled).__name__}")
+        raise ArgumentError(f"compiled is what tokdfa.compile or constrain returns, not {a_type(compiled)}")
     vocab = compiled.vocab
     tokens = as_tokens(prompt, vocab.size, "prompt")
     lengths = [len(vocab.token_bytes(token)) for token in tokens]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokdfa.errors import ArgumentError, VocabularyError
+from tokdfa.errors import ArgumentError, VocabularyError, a_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,4 +95,4 @@ def as_bool(value: Any, name: str) -> bool:
 def _show(value: Any) -> str:
     """A value in a message: its type, and itself if that is short."""
     shown = repr(value)
-    return f"{shown} ({type(value).__name__})" if len(shown) <= 40 else f"a {type(value).__name__}"
+    return f"{shown} ({type(value).__name__})" if len(shown) <= 40 else f"{a_type(value)}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.nesting import read_json, write_json
-from tokdfa.errors import ArgumentError, OptionError
+from tokdfa.errors import ArgumentError, OptionError, a_type
 
 if TYPE_CHECKING:
     from referencing import Registry, Resource
@@ -39,14 +39,14 @@ def registry_text(registry: Mapping[str, Any] | Registry[Any] | str) -> str:
             raise OptionError(f"the registry is not JSON: {error}") from None
     if not isinstance(registry, Mapping):
         raise ArgumentError(
-            f"registry is a mapping of URIs to schemas or a referencing.Registry, not a {type(registry).__name__}"
+            f"registry is a mapping of URIs to schemas or a referencing.Registry, not {a_type(registry)}"
         )
     documents = dict(registry) if not hasattr(registry, "crawl") else _registered(registry)  # type: ignore[arg-type]
     for uri, schema in documents.items():
         if not isinstance(uri, str) or not uri.rstrip("#"):
             raise OptionError(f"registry: {uri!r} is no URI; give a mapping of URIs to schemas")
         if not isinstance(schema, dict | bool):
-            raise OptionError(f"registry: at {uri} a schema is a dict or a bool, not a {type(schema).__name__}")
+            raise OptionError(f"registry: at {uri} a schema is a dict or a bool, not {a_type(schema)}")
     if given is not None:
         return given if documents else ""
     written = []

@@ -15,7 +15,7 @@ from tokdfa.decoding import loop
 from tokdfa.decoding.answered import count_answered
 from tokdfa.decoding.constrain import Constrained, constrain
 from tokdfa.decoding.sampling import Sampler
-from tokdfa.errors import ArgumentError, ModelError, ParseError, UnknownNameError
+from tokdfa.errors import ArgumentError, ModelError, ParseError, UnknownNameError, a_type
 from tokdfa.models.base import LanguageModel
 from tokdfa.models.transformers_model import TransformersModel
 
@@ -107,7 +107,7 @@ def _prepared(model: Any, tokenizer: Any, what: Any, options: dict[str, Any]) ->
         return model, constrain(what, model.vocabulary if tokenizer is None else tokenizer, **options)
     if not hasattr(model, "get_output_embeddings"):
         raise ModelError(
-            f"model is a {type(model).__name__}; pass a model of transformers, or what tokdfa.load_model loads, as in "
+            f"model is {a_type(model)}; pass a model of transformers, or what tokdfa.load_model loads, as in "
             "generate(model, tokenizer, prompt, what)"
         )
     constrained = constrain(what, tokenizer, model, **options)

@@ -35,6 +35,7 @@ from tokdfa.errors import (
     TokenizerError,
     UnknownNameError,
     VocabularyError,
+    a_type,
 )
 from tokdfa.vocabulary.given_tokenizer import is_network, logit_width, network_ends
 from tokdfa.vocabulary.tokenizers import as_vocabulary, encode_exactly, end_ids
@@ -279,7 +280,7 @@ def _check_options(what: Any, backend: str, options: Iterable[str], own: frozens
         if name in known:
             continue
         if isinstance(what, Constraint) and name in type(what).__dataclass_fields__:
-            raise ArgumentError(f"{name}: options of a {type(what).__name__} are given when it is made")
+            raise ArgumentError(f"{name}: options of {a_type(what)} are given when it is made")
         owner = next((kind for kind in (JsonSchema, Regex) if name in kind.__dataclass_fields__), None)
         remedy = f"it is an option of {owner.__name__}, which this constraint is not" if owner else ""
         raise UnknownNameError(f"option of this constraint or of the backend {backend}", name, known | own, remedy)
@@ -292,7 +293,7 @@ def _read_vocabulary(tokenizer: Any, model: Any, ends: Iterable[int | str], size
         return as_vocabulary(tokenizer, ends, size)
     if not is_network(model):
         raise ArgumentError(
-            f"model is a model of transformers, not a {type(model).__name__}; a model of tokdfa's is passed as "
+            f"model is a model of transformers, not {a_type(model)}; a model of tokdfa's is passed as "
             "tokenizer: its vocabulary says all"
         )
     width = logit_width(model) if size is None else size

@@ -24,7 +24,7 @@ from tokdfa.backends.base import CompiledConstraint
 from tokdfa.core.arguments import as_tokens
 from tokdfa.decoding.answered import count_answered, start_answered
 from tokdfa.decoding.sampling import allowed_tokens, log_total
-from tokdfa.errors import ArgumentError, ModelError, NothingDrawn, OptionError
+from tokdfa.errors import ArgumentError, ModelError, NothingDrawn, OptionError, a_type, counted
 from tokdfa.models.base import LanguageModel
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ class Draws(Costs):
         log_sum = log_total(self.log_weights)
         if log_sum == -np.inf:
             raise NothingDrawn(
-                f"none of {self.drafts} drafts became a sequence of the constraint; allow more drafts or more tokens"
+                f"none of {counted(self.drafts, 'draft')} became a sequence of the constraint; allow more drafts or "
+                "more tokens"
             )
         shares: dict[bytes, float] = {}
         for text, weight in zip(self.texts, np.exp(self.log_weights - log_sum).tolist(), strict=True):
@@ -161,9 +162,7 @@ class Target:
     ) -> None:
         check_model(model)
         if not isinstance(compiled, CompiledConstraint):
-            raise ArgumentError(
-                f"compiled is what tokdfa.compile or tokdfa.constrain returns, not a {type(compiled).__name__}"
-            )
+            raise ArgumentError(f"compiled is what tokdfa.compile or tokdfa.constrain returns, not {a_type(compiled)}")
         check_vocabulary(model, compiled.vocab, f"the constraint {compiled.constraint.name!r}")
         check_count("max_tokens", max_tokens)
         check_eos(eos)
@@ -230,7 +229,7 @@ def check_model(model: Any) -> None:
     """Raise ArgumentError unless `model` is a LanguageModel."""
     if not isinstance(model, LanguageModel):
         raise ArgumentError(
-            f"model is a LanguageModel, as tokdfa.load_model('smollm2') returns, not a {type(model).__name__}; a "
+            f"model is a LanguageModel, as tokdfa.load_model('smollm2') returns, not {a_type(model)}; a "
             "model of transformers takes a tokenizer beside it, tokdfa.generate(model, tokenizer, prompt, what), or "
             "generates itself: model.generate(**inputs, logits_processor=[constrained.logits_processor()])"
         )

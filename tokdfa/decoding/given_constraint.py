@@ -25,7 +25,7 @@ from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from tokdfa.core import notices
 from tokdfa.decoding.answer_readers import CallsReader, JsonReader, TypeReader, is_function, is_type
 from tokdfa.decoding.omitted_checks import omitted_checks
-from tokdfa.errors import ArgumentError
+from tokdfa.errors import ArgumentError, a_noun
 from tokdfa.grammar.tool_calls import ToolCalls
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _refusal(what: Any) -> ArgumentError:
         return ArgumentError("a Path is not read here; pass its text, path.read_text(), of a grammar tokdfa.Grammar()")
     if type(what).__module__.partition(".")[0] == "lark":
         return ArgumentError("a Lark parser does not give its grammar back; write tokdfa.Grammar(text)")
-    return ArgumentError(f"the constraint is a {kind}; {_REMEDY}")
+    return ArgumentError(f"the constraint is {a_noun(kind)}; {_REMEDY}")
 
 
 def _closed(schema: Any) -> Any:

@@ -32,7 +32,7 @@ from tokdfa.decoding.answered import as_answered, count_answered, start_answered
 from tokdfa.decoding.generate_call import is_beam_search, who_masks
 from tokdfa.decoding.generated_rows import GeneratedRows
 from tokdfa.decoding.torch_masks import apply_masks, shown
-from tokdfa.errors import ArgumentError, EmptyMask, ModelError, TokenRefused, counted
+from tokdfa.errors import ArgumentError, EmptyMask, ModelError, TokenRefused, a_type, counted
 from tokdfa.models.gguf_weights import PURPOSE, import_lm
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def _shared_vocabulary(constraints: Sequence[Any]) -> Vocabulary:
             continue
         if not (hasattr(constraint, "vocab") and hasattr(constraint, "start")):
             raise ArgumentError(
-                f"compiled is what tokdfa.compile or constrain returns, not a {type(constraint).__name__}; write "
+                f"compiled is what tokdfa.compile or constrain returns, not {a_type(constraint)}; write "
                 "tokdfa.constrain(what, tokenizer, model).logits_processor()"
             )
         found.append(constraint.vocab)

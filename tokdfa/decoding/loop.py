@@ -23,7 +23,7 @@ from tokdfa.core.arguments import as_sequence
 from tokdfa.decoding.answered import as_answered
 from tokdfa.decoding.draws import Costs, Target, check_count, check_model
 from tokdfa.decoding.sampling import Sampler, log_total
-from tokdfa.errors import ArgumentError, EmptyMask
+from tokdfa.errors import ArgumentError, EmptyMask, a_type, counted
 
 if TYPE_CHECKING:
     from tokdfa.backends.base import CompiledConstraint
@@ -120,7 +120,7 @@ def generate_batch(
     check_model(model)
     check_count("max_tokens", max_tokens)
     if sampler is not None and not isinstance(sampler, Sampler):
-        raise ArgumentError(f"sampler is a tokdfa.decoding.sampling.Sampler, not a {type(sampler).__name__}")
+        raise ArgumentError(f"sampler is a tokdfa.decoding.sampling.Sampler, not {a_type(sampler)}")
     inner: Any = getattr(compiled, "compiled", compiled)
     prompts = [tokens_of(model, context) for context in as_sequence(contexts, "contexts", "contexts")]
     begun = as_answered(answered)
@@ -221,7 +221,7 @@ class _Sequence:
         if allowed == 0:
             spelled = self._vocabulary.spell(self._tokens)
             raise EmptyMask(
-                f"the mask after {len(self._tokens)} tokens, which spell {spelled[-40:]!r}, is empty:"
+                f"the mask after {counted(len(self._tokens), 'token')}, spelling {spelled[-40:]!r}, is empty:"
                 f" {self._target.compiled.backend_name} has run into a dead end"
             )
 

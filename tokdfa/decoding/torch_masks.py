@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.core.arguments import as_integer, as_sequence
 from tokdfa.core.packages import import_library
-from tokdfa.errors import ArgumentError
+from tokdfa.errors import ArgumentError, a_type, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,9 @@ def apply_masks(logits: Any, masks: Any, rows: Sequence[int] | None = None) -> N
     batch = logits if logits.dim() == 2 else logits.unsqueeze(0)
     packed = packed if packed.dim() == 2 else packed.unsqueeze(0)
     if len(packed) not in (1, len(batch)):
-        raise ArgumentError(f"masks has {len(packed)} rows and logits {len(batch)}; give a mask for each row, or one")
+        raise ArgumentError(
+            f"masks has {counted(len(packed), 'row')} and logits {len(batch)}; give a mask for each row, or one"
+        )
     if rows is None:
         batch.masked_fill_(_refused(torch, packed, batch), -float("inf"))
         return
@@ -60,10 +62,10 @@ def _as_tensor(torch: Any, masks: Any) -> Any:
     try:
         return torch.as_tensor(masks)
     except (TypeError, ValueError, RuntimeError):
-        raise ArgumentError(f"masks is an int32 tensor or array, not a {type(masks).__name__}") from None
+        raise ArgumentError(f"masks is an int32 tensor or array, not {a_type(masks)}") from None
 
 
 def shown(given: Any) -> str:
     """What was given in place of a tensor, for messages."""
     shape = getattr(given, "shape", None)
-    return f"a {type(given).__name__}" if shape is None else f"{given.dtype} of shape {tuple(shape)}"
+    return f"{a_type(given)}" if shape is None else f"{given.dtype} of shape {tuple(shape)}"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.errors import TokdfaError
+from tokdfa.errors import TokdfaError, a_type
 from tokdfa.mask import as_array
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def show(subject: Any, vocab: Any = None, **options: Any) -> View:
             raise TokdfaError("a mask holds numbers of tokens only: give its vocabulary, show(mask, vocab)")
         return MaskView(as_array(subject), as_vocabulary(vocab), **options)
     if vocab is not None:
-        raise TokdfaError(f"only a mask needs a vocabulary beside it, a {type(subject).__name__} does not")
+        raise TokdfaError(f"only a mask needs a vocabulary beside it, {a_type(subject)} does not")
     if isinstance(subject, Dfa):
         from tokdfa.display.automata import AutomatonView
 
@@ -67,7 +67,7 @@ def show(subject: Any, vocab: Any = None, **options: Any) -> View:
 
         return TrieView(subject, **options)
     raise TokdfaError(
-        f"there is no view of a {type(subject).__name__}; show takes a mask and its vocabulary, a Dfa, a matcher, "
+        f"there is no view of {a_type(subject)}; show takes a mask and its vocabulary, a Dfa, a matcher, "
         "a compiled constraint or a token trie"
     )
 

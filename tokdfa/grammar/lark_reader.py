@@ -29,6 +29,7 @@ from tokdfa.errors import (
     LimitExceeded,
     OptionError,
     UnknownNameError,
+    counted,
     nearest,
 )
 from tokdfa.grammar import lark_tree as tree
@@ -296,7 +297,7 @@ class _Reader:
         reader, definition = self.foreign[name] if name in self.foreign else (self, self.definitions[name])
         if len(arguments) != len(definition.parameters):
             self.fail(
-                f"{definition.name} takes {len(definition.parameters)} arguments, not {len(arguments)}; "
+                f"{definition.name} takes {counted(len(definition.parameters), 'argument')}, not {len(arguments)}; "
                 f"its definition is in line {definition.line}",
                 part,
             )

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokdfa.constraint import JsonSchema
 from tokdfa.core.arguments import as_bool, as_integer, as_text
-from tokdfa.errors import ArgumentError, OptionError
+from tokdfa.errors import ArgumentError, OptionError, a_type
 from tokdfa.grammar.special import parse_special
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ def tags(*members: Tag, at_least_one: bool = False, stop_after_first: bool = Fal
     """
     for member in members:
         if not isinstance(member, Tag):
-            raise ArgumentError(f"tags: a member is made by tag(...), not a {type(member).__name__}")
+            raise ArgumentError(f"tags: a member is made by tag(...), not {a_type(member)}")
     if not members or len(set(members)) < len(members):
         raise OptionError("tags: one tag is needed at least, and none twice")
     triggers = list(dict.fromkeys(literal(one.trigger) for one in members if is_text(one.trigger)))
@@ -354,8 +354,8 @@ def _part(part: Part | str) -> Part:
         return part
     if not isinstance(part, str):
         raise ArgumentError(
-            f"a part is a text or made by tokdfa.grammar.parts, such as json(schema) or regex(pattern), not a "
-            f"{type(part).__name__}"
+            "a part is a text or made by tokdfa.grammar.parts, such as json(schema) or regex(pattern), not "
+            f"{a_type(part)}"
         )
     return text(part)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokdfa.errors import ArgumentError, UnknownNameError
+from tokdfa.errors import ArgumentError, UnknownNameError, a_type
 from tokdfa.lab.config.experiment import ExperimentConfig
 from tokdfa.lab.config.resolve import load_config
 from tokdfa.lab.declare.stats import paired
@@ -94,4 +94,4 @@ def _opened(measured: Run | str | Path) -> Run:
         return measured
     if isinstance(measured, str | Path):
         return open_run(measured)
-    raise ArgumentError(f"a run is what open_run gives, or a folder, not a {type(measured).__name__}")
+    raise ArgumentError(f"a run is what open_run gives, or a folder, not {a_type(measured)}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tokdfa.core.packages import EXTRAS, NeedsPackages, install_commands
-from tokdfa.errors import ArgumentError, MissingDependency, ModelError, OptionError, UnknownNameError
+from tokdfa.errors import ArgumentError, MissingDependency, ModelError, OptionError, UnknownNameError, a_type
 from tokdfa.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def load_model(name: str, tokenizer: str | Tokenizer | None = None) -> LanguageM
     """
     if not isinstance(name, str):
         raise ArgumentError(
-            f"a model is loaded by its name, not from a {type(name).__name__}; tokdfa.constrain and generate take a "
+            f"a model is loaded by its name, not from {a_type(name)}; tokdfa.constrain and generate take a "
             "model of transformers as it is"
         )
     if name.startswith(_FAMILY):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tokdfa.errors import TokenizerError
+from tokdfa.errors import TokenizerError, a_noun
 from tokdfa.proper.normalizers import COVERED
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _behavior(section: Mapping[str, Any], where: str, default: str | None = None
 def _value(section: Mapping[str, Any], key: str, kind: type, where: str, default: Any = None) -> Any:
     value = section.get(key, default)
     if type(value) is not kind:
-        raise TokenizerError(f"{where}.{key} must be a {kind.__name__}, not {value!r}")
+        raise TokenizerError(f"{where}.{key} must be {a_noun(kind.__name__)}, not {value!r}")
     return value
 
 

@@ -24,7 +24,7 @@ from tokdfa import mask as masks
 from tokdfa.backends.batch import fill_rows
 from tokdfa.backends.matcher import Matcher
 from tokdfa.core.arguments import as_integer, as_sequence, as_token
-from tokdfa.errors import ArgumentError, TokenRefused, counted
+from tokdfa.errors import ArgumentError, TokenRefused, a_type, counted
 from tokdfa.vocabulary.tokenizers import as_vocabulary
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ class BatchMatcher:
         row = self._row(row)
         if matcher is not None:
             if not isinstance(matcher, Matcher):
-                raise ArgumentError(
-                    f"matcher is a {type(matcher).__name__}; pass what `CompiledConstraint.start` gives"
-                )
+                raise ArgumentError(f"matcher is {a_type(matcher)}; pass what `CompiledConstraint.start` gives")
             if matcher.vocab.size != self.vocab.size:
                 raise ArgumentError(
                     f"matcher: its vocabulary has {matcher.vocab.size} tokens, that of the batch {self.vocab.size}"

@@ -22,7 +22,7 @@ from tokdfa.backends.registry import backend_for
 from tokdfa.core import budget
 from tokdfa.core.arguments import as_integer
 from tokdfa.core.locks import new_lock
-from tokdfa.errors import ArgumentError
+from tokdfa.errors import ArgumentError, a_type
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -213,5 +213,5 @@ def compile_async(
     could take; the future raises what `tokdfa.compile` raises, and CancelledError.
     """
     if cache is not None and not isinstance(cache, ConstraintCache):
-        raise ArgumentError(f"cache is a tokdfa.ConstraintCache, not a {type(cache).__name__}")
+        raise ArgumentError(f"cache is a tokdfa.ConstraintCache, not {a_type(cache)}")
     return (_uncached if cache is None else cache).compile_async(constraint, vocab, backend, **options)

@@ -17,7 +17,7 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any
 
-from tokdfa.errors import ArgumentError, TokenizerError
+from tokdfa.errors import ArgumentError, TokenizerError, a_type
 from tokdfa.vocabulary.byte_loader import numbered_bytes
 from tokdfa.vocabulary.chat_template import TOKEN_NAMES, ChatTemplate, chosen_template
 from tokdfa.vocabulary.loading import read_file
@@ -169,11 +169,11 @@ def _refusal(given: Any, name: str) -> Exception:
         return ArgumentError(f"a dict is no tokenizer: make tokdfa.Vocabulary.from_dict(...) of it, or {REMEDY}")
     if hasattr(given, "convert_ids_to_tokens"):
         return TokenizerError(
-            f"{name}: a {type(given).__name__} does not say what its tokens spell; if the model has a fast tokenizer, "
+            f"{name}: {a_type(given)} does not say what its tokens spell; if the model has a fast tokenizer, "
             "load that (AutoTokenizer.from_pretrained(..., use_fast=True)); else list what each token spells: "
             "tokdfa.Vocabulary([bytes, ...], end_tokens=[id])"
         )
-    return ArgumentError(f"tokenizer is a {type(given).__name__}; {REMEDY}")
+    return ArgumentError(f"tokenizer is {a_type(given)}; {REMEDY}")
 
 
 def is_network(given: Any) -> bool:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tokdfa.core.packages import import_library
-from tokdfa.errors import TokenizerError
+from tokdfa.errors import TokenizerError, a_noun
 from tokdfa.vocabulary.loading import LoadedTokenizer, choose_end_tokens, parse_json, read_file
 from tokdfa.vocabulary.merge_source import MergeSource, PreTokenizerSource
 from tokdfa.vocabulary.vocabulary import MAX_SIZE, Vocabulary
@@ -243,7 +243,7 @@ def _shown(text: str | bytes) -> str:
 def _entry(path: Path, config: Mapping[str, Any], key: str, kind: type) -> Any:
     value = config.get(key)
     if type(value) is not kind:
-        raise TokenizerError(f"{path}: config.{key} must be a {kind.__name__}, not {value!r}")
+        raise TokenizerError(f"{path}: config.{key} must be {a_noun(kind.__name__)}, not {value!r}")
     return value
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tokdfa.core.arguments import as_integer, as_sequence, as_text, as_token
 from tokdfa.core.locks import cached_property, new_lock
-from tokdfa.errors import ArgumentError, VocabularyError
+from tokdfa.errors import ArgumentError, VocabularyError, a_type
 from tokdfa.vocabulary.letters import letters_of
 from tokdfa.vocabulary.trie import TokenBytes, build_trie
 
@@ -57,7 +57,7 @@ class Vocabulary:
     ) -> None:
         given: Any = tokens
         if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-            raise ArgumentError(f"tokens is a list of bytes, one for each id, not a {type(tokens).__name__}")
+            raise ArgumentError(f"tokens is a list of bytes, one for each id, not {a_type(tokens)}")
         self.size = len(tokens) if size is None else as_integer(size, "size")
         self.name = as_text(name, "name")
         #: The `Tokenizer` that this vocabulary belongs to and that says so here; None if it was made by itself.
@@ -73,7 +73,7 @@ class Vocabulary:
             self.end_tokens = tuple(token for token in self.end_tokens if token not in cut_off)
         self.end_token_set = frozenset(self.end_tokens)
         if special_tokens is not None and not hasattr(special_tokens, "items"):
-            raise ArgumentError(f"special_tokens is a dict of id and name, not a {type(special_tokens).__name__}")
+            raise ArgumentError(f"special_tokens is a dict of id and name, not {a_type(special_tokens)}")
         named = {as_token(token, "special_tokens"): name for token, name in (special_tokens or {}).items()}
         named = {token: name for token, name in named.items() if token not in cut_off}
         self.special_tokens = {**dict.fromkeys(self.end_tokens, "<end>"), **named}
@@ -129,7 +129,7 @@ class Vocabulary:
                 )
         for index, token_bytes in enumerate(tokens):
             if type(token_bytes) is not bytes:
-                raise VocabularyError(f"token {index} is a {type(token_bytes).__name__}; tokens are bytes")
+                raise VocabularyError(f"token {index} is {a_type(token_bytes)}; tokens are bytes")
             if len(token_bytes) > MAX_TOKEN_BYTES:
                 raise VocabularyError(f"token {index} has {len(token_bytes)} bytes; at most {MAX_TOKEN_BYTES} fit")
 
@@ -148,7 +148,7 @@ class Vocabulary:
         refused: there a space is written as another character.
         """
         if not hasattr(tokens, "items"):
-            raise ArgumentError(f"tokens is a dict of texts and ids, not a {type(tokens).__name__}")
+            raise ArgumentError(f"tokens is a dict of texts and ids, not {a_type(tokens)}")
         ends = [end_tokens] if isinstance(end_tokens, int) else list(as_sequence(end_tokens, "end_tokens", "token ids"))
         ends = [as_token(token, "end_tokens") for token in ends]
         by_id: dict[int, bytes] = {}

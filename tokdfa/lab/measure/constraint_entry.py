@@ -16,7 +16,7 @@ from tokdfa.constraint import (
     JsonSchema,
     Regex,
 )
-from tokdfa.errors import ConfigError
+from tokdfa.errors import ConfigError, listed
 from tokdfa.lab.measure.settings import Strict, Typed, typed_settings
 from tokdfa.lab.measure.workloads import canonical_json
 
@@ -97,7 +97,7 @@ def fault_of_keys(given: Iterable[str]) -> tuple[str, str] | None:
     given = list(given)
     kinds = [key for key in CONSTRAINT_KEYS if key in given]
     if len(kinds) != 1:
-        said = f"has {' and '.join(kinds)}" if kinds else "says nothing"
+        said = f"has {listed(kinds)}" if kinds else "says nothing"
         return f"a constraint is exactly one of {', '.join(CONSTRAINT_KEYS)}; this one {said}", ""
     options = frozenset().union(*CONSTRAINT_KEYS.values()) - CONSTRAINT_KEYS[kinds[0]]
     return next(((f"{key} does not go with {kinds[0]}", key) for key in given if key in options), None)
