@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -401,7 +401,7 @@ def _with_given(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[s
 
 def _known_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """`options`, if each is one of JsonSchema; OptionError names the nearest."""
-    known = {*JsonSchema.__dataclass_fields__} - {"text", "label"}
+    known = option_names(JsonSchema) - {"label"}
     for name in options:
         if name not in known:
             raise OptionError(f"JsonSchema has no option {name!r}; {nearest(str(name), known)}")
@@ -462,6 +462,11 @@ def _refuse_constant(name: str) -> NoReturn:
 
 #: Reads JSON, without the NaN and Infinity that Python adds.
 DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def option_names(kind: type[Constraint]) -> frozenset[str]:
+    """The names of the options of a class of constraints."""
+    return frozenset(field.name for field in fields(kind)) - {"pattern", "choices", "text"}
 
 
 def check_constraint(constraint: Any) -> Constraint:

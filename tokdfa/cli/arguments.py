@@ -103,11 +103,11 @@ def read_schema(path: Path, options: list[str]) -> JsonSchema:
     """The constraint of a file with a JSON schema, or with a case of a benchmark: a schema and its tests."""
     import json
 
-    from tokdfa.constraint import JsonSchema
+    from tokdfa.constraint import JsonSchema, option_names
     from tokdfa.lab.config.yaml_source import read_text
 
     text, settings = read_text(path), read_settings(options)
-    known = JsonSchema.__dataclass_fields__.keys() - {"text", "label"}
+    known = option_names(JsonSchema) - {"label"}
     for name in settings.keys() - known:
         raise UnknownNameError("option of a schema", name, known)
     try:

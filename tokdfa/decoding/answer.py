@@ -69,8 +69,8 @@ def generate(
     except UnknownNameError as error:
         if error.name not in options:
             raise
-        kind, known, remedy = f"option of generate, {error.kind}", [*_OPTIONS, *error.known], _instead(error.name)
-        raise UnknownNameError(kind, error.name, known, remedy or error.remedy) from None
+        kind, remedy = error.kind.removeprefix("option "), _instead(error.name) or error.remedy
+        raise UnknownNameError(f"option of generate, {kind}", error.name, [*_OPTIONS, *error.known], remedy) from None
     max_tokens = as_integer(max_tokens, "max_tokens", 1)
     tokens = _encoded(context, compiled, asked)
     sampler, always_ends = sampler or Sampler(greedy=True), always_ends is not False

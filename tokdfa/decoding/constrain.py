@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tokdfa.backends.leading_text import allow_leading
 from tokdfa.backends.registry import backend_class, compile, default_backend
 from tokdfa.backends.spelled_ends import spell
-from tokdfa.constraint import Constraint, JsonSchema, Regex
+from tokdfa.constraint import Constraint, JsonSchema, Regex, option_names
 from tokdfa.core import notices
 from tokdfa.core.arguments import as_text, as_tokens
 from tokdfa.decoding.given_constraint import options_of, read_constraint
@@ -279,9 +279,9 @@ def _check_options(what: Any, backend: str, options: Iterable[str], own: frozens
     for name in options:
         if name in known:
             continue
-        if isinstance(what, Constraint) and name in type(what).__dataclass_fields__:
+        if isinstance(what, Constraint) and name in option_names(type(what)):
             raise ArgumentError(f"{name}: options of {a_type(what)} are given when it is made")
-        owner = next((kind for kind in (JsonSchema, Regex) if name in kind.__dataclass_fields__), None)
+        owner = next((kind for kind in (JsonSchema, Regex) if name in option_names(kind)), None)
         remedy = f"it is an option of {owner.__name__}, which this constraint is not" if owner else ""
         raise UnknownNameError(f"option of this constraint or of the backend {backend}", name, known | own, remedy)
 

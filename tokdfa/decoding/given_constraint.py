@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_origin
 
-from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+from tokdfa.constraint import Choice, Constraint, Grammar, JsonSchema, Regex, option_names
 from tokdfa.core import notices
 from tokdfa.decoding.answer_readers import CallsReader, JsonReader, TypeReader, is_function, is_type
 from tokdfa.decoding.omitted_checks import omitted_checks
@@ -92,10 +92,10 @@ def options_of(what: Any) -> frozenset[str]:
     if hasattr(what, "as_grammar"):
         return frozenset({"label"})
     if isinstance(what, str) and not _is_schema(what):
-        return frozenset(Regex.__dataclass_fields__) - {"pattern"}
+        return option_names(Regex)
     if isinstance(what, Collection) and not isinstance(what, Mapping):
         return frozenset({"label"})
-    return frozenset(JsonSchema.__dataclass_fields__) - {"text"}
+    return option_names(JsonSchema)
 
 
 def _schema(schema: Any, options: Mapping[str, Any]) -> JsonSchema:
