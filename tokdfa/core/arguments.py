@@ -95,4 +95,4 @@ def as_bool(value: Any, name: str) -> bool:
 def _show(value: Any) -> str:
     """A value in a message: its type, and itself if that is short."""
     shown = repr(value)
-    return f"{shown} ({type(value).__name__})" if len(shown) <= 40 else f"{a_type(value)}"
+    return f"{shown} ({type(value).__name__})" if len(shown) <= 40 else a_type(value)
