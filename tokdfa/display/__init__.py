@@ -40,7 +40,6 @@ def show(subject: Any, vocab: Any = None, **options: Any) -> View:
     from tokdfa.backends.base import CompiledConstraint, Matcher
     from tokdfa.vocabulary.trie import TokenTrie
 
-    subject = getattr(subject, "compiled", subject)
     if hasattr(subject, "__array__"):
         from tokdfa.display.masks import MaskView
         from tokdfa.vocabulary.tokenizers import as_vocabulary
@@ -58,10 +57,11 @@ def show(subject: Any, vocab: Any = None, **options: Any) -> View:
         from tokdfa.display.matchers import MatcherView
 
         return MatcherView(subject, **options)
-    if isinstance(subject, CompiledConstraint):
+    compiled = getattr(subject, "compiled", subject)
+    if isinstance(compiled, CompiledConstraint):
         from tokdfa.display.matchers import CompiledView
 
-        return CompiledView(subject, **options)
+        return CompiledView(compiled, **options)
     if isinstance(subject, TokenTrie):
         from tokdfa.display.tries import TrieView
 
