@@ -17,8 +17,8 @@ longest match it is necessary only, as a terminal may swallow what would end the
 
 *Code that is written later* counts as no way, and is written where there is no other: what was met last, which mostly
 lies behind what was written before and leads on to the end, and what was met first, taking turns, lest one of them goes
-on for ever. Turns get longer: what is met first in between would else be the last that was met, and no turn reach an
-end far away. So are the names of a long list written, but for the last few of them, which mostly tell.
+on for ever. So are the names of a long list, but for the last few of them, which mostly tell. Turns double in length:
+each turn of the other kind leaves the last place met elsewhere, and a short turn from there reaches no end far away.
 
 Cost: 2 us an instruction reached, once; a row some 5 us.
 """
