@@ -10,7 +10,7 @@ What is written so far, and how more is written when it is first needed, is a `G
 Cost: some 30 ns an instruction from compiled code, 0.1 us from Python.
 """
 
-from cpython.array cimport array, copy, resize_smart
+from cpython.array cimport array, resize_smart
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport sort, unique
@@ -156,8 +156,8 @@ cdef class ProgramBuilder(GrowingCode):
         made.share(self)
         made.terminals, made.token_sets, made.name_tables = self.terminals[:], self.token_sets[:], self.name_tables[:]
         made.frame_names, made.makes = self.frame_names[:], []
-        made.code, made.alternatives = copy(self.code), copy(self.alternatives)
-        made.arguments, made.entries, made.written = copy(self.arguments), copy(self.entries), copy(self.written)
+        made.code, made.alternatives, made.arguments = self.code[:], self.alternatives[:], self.arguments[:]
+        made.entries, made.written = self.entries[:], self.written[:]
         made.escapes, made.any_string = self.escapes, self.any_string
         made.terminal_numbers, made.table_numbers = self.terminal_numbers.copy(), self.table_numbers.copy()
         made.counted_places = {}
