@@ -123,7 +123,11 @@ def _tokens_with(vocab: Vocabulary, signs: bytes, behind_first: bool = False) ->
     """The tokens with one of some signs, `behind_first`: behind their first byte."""
     found = np.flatnonzero(_is_one_of(signs)[vocab.byte_data])
     tokens = np.searchsorted(vocab.offsets, found, side="right") - 1
-    return np.unique(tokens[found > vocab.offsets[tokens]] if behind_first else tokens)
+    return _distinct(tokens[found > vocab.offsets[tokens]] if behind_first else tokens)
+
+
+def _distinct(ascending: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return ascending[np.diff(ascending, prepend=-1) != 0]
 
 
 def _is_one_of(signs: bytes) -> npt.NDArray[np.bool_]:
@@ -140,4 +144,4 @@ def _tokens_behind_numbers(vocab: Vocabulary) -> npt.NDArray[np.int64]:
     tokens = np.searchsorted(vocab.offsets, found, side="right") - 1
     is_digit, is_first = _is_one_of(b"0123456789")[data[found - 1]], found == vocab.offsets[tokens]
     goes_on = (data[found] != COMMA) | (vocab.offsets[tokens + 1] - vocab.offsets[tokens] > 1)
-    return np.unique(tokens[is_digit | (is_first & goes_on)])
+    return _distinct(tokens[is_digit | (is_first & goes_on)])
