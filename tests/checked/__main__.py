@@ -53,7 +53,9 @@ def run_tests(arguments: list[str]) -> int:
     lines = (TREE / "tests" / "checked" / "tests.txt").read_text().splitlines()
     listed = [line for line in lines if line and not line.startswith("#")]
     files = [] if any((TREE / argument.partition("::")[0]).is_file() for argument in arguments) else listed
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, *arguments]
+    # a worker that a sanitizer stops ends the run: xdist may wait for ever for what the worker had yet to do
+    options = ["-q", "-p", "no:cacheprovider", "--max-worker-restart=0"]
+    command = [sys.executable, "-m", "pytest", *options, *files, *arguments]
     return subprocess.run(command, cwd=TREE, env=environment, check=False).returncode
 
 
