@@ -75,7 +75,7 @@ def ends_of(compiled: Countable, matcher: Matcher) -> ShortestEnds:
 
 
 def too_few(compiled: Countable, matcher: Matcher, max_tokens: int, counts_end: bool = False) -> ArgumentError:
-    """What to raise where no text ends within `max_tokens` tokens; `counts_end`: an end token is one of them."""
+    """The error if no text ends within `max_tokens` tokens; with `counts_end` the end token is one of them."""
     reason = f"{max_tokens} is not enough for any text of {compiled.constraint.name!r}"
     with suppress(LimitExceeded):  # it may take too long to find
         reason += f"; the shortest has {len(matcher.shortest_completion()) + counts_end}"

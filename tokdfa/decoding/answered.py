@@ -59,16 +59,13 @@ def start_answered(
 
     Raises ParseError if no text of the constraint begins with them, ArgumentError if none ends within `max_tokens`.
     """
-    matcher = _advanced(compiled, compiled.start(context), answered)
     if max_tokens is None:
-        return matcher
+        return _advanced(compiled, compiled.start(context), answered)
     try:
-        ending = compiled.start(context, max_tokens - counts_end + len(answered))
-        for token in answered:
-            ending.advance(token)
-    except (ArgumentError, TokenRefused):
+        return _advanced(compiled, compiled.start(context, max_tokens - counts_end + len(answered)), answered)
+    except (ArgumentError, ParseError):
+        matcher = _advanced(compiled, compiled.start(context), answered)
         raise too_few(compiled, matcher, max_tokens, counts_end) from None
-    return ending
 
 
 def _advanced(compiled: CompiledConstraint, matcher: Matcher, answered: Sequence[int]) -> Matcher:

@@ -52,9 +52,10 @@ def test_no_less_is_counted_than_lark_makes(text: str, most: float, monkeypatch:
         "start: " + " ".join(f'("{letter}"|"{letter.upper()}")' for letter in "abcdefghijklmnopqrst"),
         'start: (((("a"~30)~30)~30)~30)~30',
         "start: T0\n" + "\n".join(f"T{number}: T{number + 1} T{number + 1}" for number in range(40)) + '\nT40: "a"',
+        "start: T0\n" + "\n".join(f'T{number}: "a" T{number + 1}' for number in range(400)) + '\nT400: "a"',
         "start: " + "(" * 5_000 + '"a"' + ")" * 5_000,
     ],
-    ids=["optional", "choices", "counts", "terminals", "groups"],
+    ids=["optional", "choices", "counts", "terminals", "chain", "groups"],
 )
 def test_what_lark_would_multiply_out_is_refused(text: str) -> None:
     with spending(SHORT, "a grammar"), pytest.raises(LimitExceeded):

@@ -31,8 +31,11 @@ In reading order: `lark_tables` (Lark's tables as arrays), `lark_size` (how much
 `speculation`: 003's prefix and suffix pairs, vectors for each lexer state, and the tree of terminals that one token may
 run through. To look at them: `describe` (situations in words) and `tree_graph`. The design by itself, without Lark:
 `regex_fsm`, whose objects are put together by ``+`` and ``|``, by products of packed vectors. `cuts`: the loops of all
-these.  Stacks and situations are plain Python: each is made once, and what is asked again and again is a table.
-Compiled loops run the rests of a vocabulary through a lexer state, join and unite sets of tokens, and multiply vectors.
+these.
+
+Stacks and situations are plain Python: each is made once, and what is asked again and again is a table. Compiled loops
+run the rests of a vocabulary through a lexer state, join and unite sets of tokens, and multiply vectors.
+
 Departures from 003. Its vectors belong to the states of terminals; ours to lexer states, which know about the order of
 terminals. Its tree is cached by the parser's stack; ours by the terminals passed and the contexts between them, which
 many stacks share: a stack only chooses among the branches, and its choice is kept.

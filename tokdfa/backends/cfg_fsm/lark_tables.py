@@ -84,10 +84,10 @@ def read_tables(text: str, start: str = "start", conflicts: str = "shift") -> La
     import lark
 
     spend(NS_PER_CHARACTER * len(text))
-    count_expansion(text)
     options: dict[str, Any] = {"parser": "lalr", "lexer": _no_lexer(), "start": start}
     options |= {"import_paths": [_imports_of(text)], "_plugins": {"LALR_Parser": _Analysis}}
     try:
+        with_room(lambda: count_expansion(text))
         loaded = with_room(lambda: lark.Lark(text, **options))
     except lark.exceptions.LarkError as error:
         raise refusal(str(error), text, start) from None
